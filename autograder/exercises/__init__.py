@@ -1,0 +1,57 @@
+"""The register of exercises: tables, one module a unit, found by their stable ids."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from functools import cache
+
+from autograder.records import Exercise, Rejected
+
+# Units that are written so far; each is a module unitNN with EXERCISES, a tuple of Exercise.
+_UNITS = ("01", "02")
+
+ASSIGNMENTS = {
+    "01": "01_programming_model",
+    "02": "02_vector_add",
+}
+
+
+@cache
+def _table() -> dict[str, Exercise]:
+    table = {}
+    for unit in _UNITS:
+        module = importlib.import_module(f"autograder.exercises.unit{unit}")
+        table |= {exercise.id: exercise for exercise in module.EXERCISES}
+    return table
+
+
+def ids() -> tuple[str, ...]:
+    """All exercise ids, in the order of the course."""
+    return tuple(_table())
+
+
+def get(id: str) -> Exercise:
+    """The exercise with this id. Raises Rejected with the nearest id if there is none."""
+    table = _table()
+    if id in table:
+        return table[id]
+    near = difflib.get_close_matches(str(id), table, n=1, cutoff=0.4)
+    hint = f" Did you mean '{near[0]}'?" if near else f" There are: {', '.join(table)}."
+    raise Rejected(f"There is no exercise '{id}'.{hint}")
+
+
+def assignment(name: str) -> str:
+    """``"02"`` or ``"02_vector_add"`` → ``"02_vector_add"``. Raises Rejected otherwise."""
+    if name in ASSIGNMENTS.values():
+        return name
+    if name in ASSIGNMENTS:
+        return ASSIGNMENTS[name]
+    known = ", ".join(f"{number} ({full})" for number, full in ASSIGNMENTS.items())
+    raise Rejected(f"There is no assignment '{name}'. There are: {known}.")
+
+
+def of_assignment(name: str) -> tuple[Exercise, ...]:
+    """The exercises of an assignment, quiz last."""
+    number = assignment(name)[:2]
+    return tuple(exercise for id, exercise in _table().items() if id[:2] == number)

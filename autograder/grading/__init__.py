@@ -1,0 +1,1 @@
+"""Grading a class: canonical submissions, sandbox, judge, driver, nbgrader plug-ins."""

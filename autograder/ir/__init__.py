@@ -1,0 +1,1 @@
+"""Triton IR in NumPy: lower, parse, run all programs at once, and record every access."""
