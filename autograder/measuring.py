@@ -1,0 +1,155 @@
+"""Optional GPU cells: what runs here, and how fast a kernel is on the card that is in this machine.
+
+Nothing here keeps figures. Without a card ``measure`` times nothing and returns the expectation that
+the caller passed in, marked as one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from autograder.ir.cards import card
+
+__all__ = ["Measured", "Timing", "TritonMissing", "gpu", "measure", "versions"]
+
+
+class TritonMissing(ImportError):
+    """There is no Triton for this machine. Jupyter shows the sentence and no traceback."""
+
+    def _render_traceback_(self) -> list[str]:  # IPython asks an exception for this first
+        return [str(self)]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One function at one size: median, 20th and 80th percentile in milliseconds."""
+
+    name: str
+    size: int
+    ms: float
+    low: float
+    high: float
+    gbs: float  # GB/s, 10^9 bytes: the bytes that theory asks for, by the median
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What ``measure`` found: timings, or none of them and a sentence that says why."""
+
+    timings: tuple[Timing, ...]
+    card: str = ""
+    bandwidth: float | None = None  # the data sheet's, GB/s, where the card is in the table
+    note: str = ""
+
+    def __repr__(self) -> str:
+        if not self.timings:
+            return self.note
+        lines = [
+            self.card + (f", {self.bandwidth:g} GB/s by its data sheet" * bool(self.bandwidth))
+        ]
+        lines.append(f"{'n':>12}  {'':12}{'ms':>9}{'(20–80 %)':>18}{'GB/s':>8}{'of peak':>9}")
+        for t in self.timings:
+            share = f"{t.gbs / self.bandwidth:8.0%}" if self.bandwidth else "       –"
+            spread = f"({t.low:.4f}–{t.high:.4f})"
+            lines.append(f"{t.size:>12,}  {t.name:12}{t.ms:9.4f}{spread:>18}{t.gbs:8.0f} {share}")
+        return "\n".join(lines + [self.note] * bool(self.note))
+
+
+def versions() -> str:
+    """One line: Python, torch, Triton and the card with its compute capability, if there is one.
+
+    Raises TritonMissing, with one sentence that says what to do, where Triton cannot be imported.
+    """
+    if importlib.util.find_spec("triton") is None or importlib.util.find_spec("torch") is None:
+        raise TritonMissing(
+            f"This lesson needs torch and Triton, and Triton exists for Linux only (this is "
+            f"{platform.system()}): open the notebook on the lab box, in the course's dev container, "
+            "or on Windows under WSL2; unit 01 works right here."
+        )
+    import torch
+
+    found = [f"Python {platform.python_version()}"]
+    for package in ("torch", "triton"):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            found.append(f"{package} (version unknown)")
+    if torch.cuda.is_available():
+        capability = torch.cuda.get_device_capability()
+        found.append(f"{torch.cuda.get_device_name()}, compute capability {capability}")
+    else:
+        found.append("no GPU: kernels are checked on the CPU, GPU cells say what they would show")
+    return " · ".join(found)
+
+
+def _refusal() -> str:
+    """Why nothing can be timed here, or an empty string."""
+    import torch
+
+    if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0"):
+        return (
+            "Nothing was measured: TRITON_INTERPRET is set, so this would time Triton's interpreter "
+            "on the CPU. Unset it and restart the kernel of the notebook."
+        )
+    if not torch.cuda.is_available():
+        return "Nothing was measured: there is no GPU here."
+    return ""
+
+
+def gpu(expect: str) -> bool:
+    """Whether a GPU cell can run. If not, says so and prints ``expect``: what it would have shown."""
+    refusal = _refusal()
+    if refusal:
+        print(f"{refusal}\nExpected on a GPU: {expect}")
+    return not refusal
+
+
+def measure(
+    rivals: Callable[[int], Mapping[str, Callable[[], object]]],
+    sizes: Sequence[int],
+    *,
+    bytes_of: Callable[[int], int],
+    expect: str,
+    warmup: int = 25,
+    rep: int = 100,
+) -> Measured:
+    """Times functions against one another by ``triton.testing.do_bench``, which empties L2 each time.
+
+    ``rivals(size)`` makes the tensors on the card and returns the functions by name, without
+    arguments; ``bytes_of(size)`` is what theory asks for; ``warmup`` and ``rep`` are milliseconds.
+    Without a GPU, or with TRITON_INTERPRET set, ``rivals`` is not called, ``timings`` is empty and
+    ``note`` says why and what was expected.
+    """
+    refusal = _refusal()
+    if refusal:
+        return Measured((), note=f"{refusal}\nExpected on a GPU: {expect}")
+
+    import torch
+    from triton.testing import do_bench
+
+    name = torch.cuda.get_device_name()
+    bandwidth = _bandwidth(name)
+    timings = []
+    for size in sizes:
+        for label, function in rivals(size).items():
+            ms, low, high = do_bench(function, warmup=warmup, rep=rep, quantiles=[0.5, 0.2, 0.8])
+            timings.append(Timing(label, size, ms, low, high, bytes_of(size) / ms / 1e6))
+    note = ""
+    if bandwidth and any(t.gbs > bandwidth for t in timings):
+        note = (
+            "More than 100 % of peak: part of the data stayed in the L2 cache, or bytes_of is off."
+        )
+    return Measured(tuple(timings), name, bandwidth, note)
+
+
+def _bandwidth(name: str) -> float | None:
+    """The data sheet's GB/s of the card that the driver calls ``name``; None if it is not in the table."""
+    try:
+        return card(name).bandwidth
+    except ValueError:
+        return None

@@ -1,0 +1,5 @@
+# expect: interface values
+
+
+def fma_relu(x, y, z):
+    return (x

@@ -1,0 +1,21 @@
+# expect: torch_computed kernel
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def fma_relu_kernel(p_ptr, z_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(0)
+    offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    p = tl.load(p_ptr + offsets, mask=mask)
+    z = tl.load(z_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.maximum(p + z, 0.0), mask=mask)
+
+
+def fma_relu(x, y, z):
+    out = torch.empty_like(x)
+    n = x.numel()
+    fma_relu_kernel[(triton.cdiv(n, 1024),)](x * y, z, out, n, BLOCK_SIZE=1024)
+    return out
