@@ -17,7 +17,6 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 from triton._C.libtriton import ir, passes
@@ -25,7 +24,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 from triton.runtime.jit import JITFunction, create_function_from_signature
 
-from autograder.records import Kernel, Rejected
+from autograder.records import Kernel
 
 TARGET = GPUTarget("cuda", 89, 32)  # the class's cards; the IR is the same for any NVIDIA card
 _CACHE: OrderedDict[tuple, tuple[Any, Kernel]] = OrderedDict()
