@@ -1,7 +1,7 @@
-"""Optional GPU cells: what runs here, and how fast a kernel is on the card that is in this machine.
+"""Optional GPU cells: what runs here, and how fast a kernel is on this machine's card.
 
-Nothing here keeps figures. Without a card ``measure`` times nothing and returns the expectation that
-the caller passed in, marked as one.
+Nothing here keeps figures. Without a card ``measure`` times nothing and returns the expectation
+that the caller passed in, marked as one.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ class Measured:
     def __repr__(self) -> str:
         if not self.timings:
             return self.note
-        lines = [
-            self.card + (f", {self.bandwidth:g} GB/s by its data sheet" * bool(self.bandwidth))
-        ]
+        sheet = f", {self.bandwidth:g} GB/s by its data sheet" if self.bandwidth else ""
+        lines = [self.card + sheet]
         lines.append(f"{'n':>12}  {'':12}{'ms':>9}{'(20–80 %)':>18}{'GB/s':>8}{'of peak':>9}")
         for t in self.timings:
             share = f"{t.gbs / self.bandwidth:8.0%}" if self.bandwidth else "       –"
@@ -67,9 +66,9 @@ def versions() -> str:
     """
     if importlib.util.find_spec("triton") is None or importlib.util.find_spec("torch") is None:
         raise TritonMissing(
-            f"This lesson needs torch and Triton, and Triton exists for Linux only (this is "
-            f"{platform.system()}): open the notebook on the lab box, in the course's dev container, "
-            "or on Windows under WSL2; unit 01 works right here."
+            "This lesson needs torch and Triton, and Triton exists for Linux only (this is "
+            f"{platform.system()}): open the notebook on the lab box, in the course's dev "
+            "container, or on Windows under WSL2; unit 01 works right here."
         )
     import torch
 
@@ -93,8 +92,8 @@ def _refusal() -> str:
 
     if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0"):
         return (
-            "Nothing was measured: TRITON_INTERPRET is set, so this would time Triton's interpreter "
-            "on the CPU. Unset it and restart the kernel of the notebook."
+            "Nothing was measured: TRITON_INTERPRET is set, so this would time Triton's "
+            "interpreter on the CPU. Unset it and restart the kernel of the notebook."
         )
     if not torch.cuda.is_available():
         return "Nothing was measured: there is no GPU here."
@@ -102,7 +101,7 @@ def _refusal() -> str:
 
 
 def gpu(expect: str) -> bool:
-    """Whether a GPU cell can run. If not, says so and prints ``expect``: what it would have shown."""
+    """Whether a GPU cell can run. If not, prints why and ``expect``: what it would have shown."""
     refusal = _refusal()
     if refusal:
         print(f"{refusal}\nExpected on a GPU: {expect}")
@@ -118,7 +117,7 @@ def measure(
     warmup: int = 25,
     rep: int = 100,
 ) -> Measured:
-    """Times functions against one another by ``triton.testing.do_bench``, which empties L2 each time.
+    """Times functions in turn by ``triton.testing.do_bench``, which empties L2 before each run.
 
     ``rivals(size)`` makes the tensors on the card and returns the functions by name, without
     arguments; ``bytes_of(size)`` is what theory asks for; ``warmup`` and ``rep`` are milliseconds.
@@ -141,14 +140,12 @@ def measure(
             timings.append(Timing(label, size, ms, low, high, bytes_of(size) / ms / 1e6))
     note = ""
     if bandwidth and any(t.gbs > bandwidth for t in timings):
-        note = (
-            "More than 100 % of peak: part of the data stayed in the L2 cache, or bytes_of is off."
-        )
+        note = "Above 100 % of peak: part of the data stayed in the L2 cache, or bytes_of is off."
     return Measured(tuple(timings), name, bandwidth, note)
 
 
 def _bandwidth(name: str) -> float | None:
-    """The data sheet's GB/s of the card that the driver calls ``name``; None if it is not in the table."""
+    """The data sheet's GB/s of the card that the driver calls ``name``, if it is in the table."""
     try:
         return card(name).bandwidth
     except ValueError:

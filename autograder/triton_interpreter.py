@@ -1,7 +1,7 @@
 """Runs a script under Triton's own interpreter, which is where a kernel can ``print``.
 
-It needs a process of its own: Triton reads TRITON_INTERPRET while it is imported, and a store outside
-its array there is a store outside in the process's memory.
+It needs a process of its own: Triton reads TRITON_INTERPRET while it is imported, and a store
+outside an array there overwrites the process's own memory.
 """
 
 from __future__ import annotations

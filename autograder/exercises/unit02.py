@@ -95,7 +95,7 @@ _NOTES = {
     "race": "Which elements belong to program pid, and to no other program?",
     "traffic": "How often does each number have to cross the bus? Look for one that crosses twice.",
     "values": "Take n = 5 and write down which elements program 0 loads, computes and stores.",
-    "torch_computed": "Which line of yours computes the result, one in the kernel or one in Python?",
+    "torch_computed": "Which line computes the result, one in the kernel or one in Python?",
     "compile": "The sentence names a line of the kernel. What does Triton know about that line's "
     "names when it compiles, before there are any numbers?",
     "interface": "Compare the function's signature and what it returns with the exercise's text.",
