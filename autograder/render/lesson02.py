@@ -1,0 +1,186 @@
+"""The pictures of lesson 02: the last program's block, what fusion saves, the roof over it all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from autograder.ir.cards import DEFAULT, card
+from autograder.render.neutral import count, spaced
+from autograder.render.style import (
+    ARRAY,
+    BEYOND,
+    CELL,
+    INK,
+    INSIDE,
+    MUTED,
+    ON_FILL,
+    OUTSIDE,
+    READ,
+    STATES,
+    bare,
+    legend,
+    look,
+    new_figure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import ConnectionPatch
+
+__all__ = ["fusion", "roof", "tail"]
+
+
+def tail(n: int = 98432, block: int = 1024) -> Figure:
+    """All programs over an array of ``n`` elements, and the last program's block, enlarged.
+
+    ``block`` is the number of elements a program owns; programs are cdiv(n, block).
+    """
+    from matplotlib.patches import Rectangle
+
+    programs = -(-n // block)
+    start = (programs - 1) * block
+    inside = n - start
+    with look():
+        figure = new_figure(
+            2.3,
+            f"{count(programs, 'program')} own {spaced(n)} elements; "
+            + (f"the last one has only {spaced(inside)}" if inside < block else "all are full"),
+            f"each owns a block of {spaced(block)}",
+        )
+        top, bottom = figure.subplots(2, 1, height_ratios=(1, 1.5))
+        for axes in (top, bottom):
+            bare(axes)
+            axes.set_ylim(-0.9, 1.2)
+        top.set_xlim(-0.01 * programs, 1.01 * programs)
+        for program in range(programs):
+            last = program == programs - 1
+            style = STATES[INSIDE if last else ARRAY] | dict(edgecolor="white", linewidth=0.5)
+            top.add_patch(Rectangle((program, 0), 1, 1, **style))
+        _tick(top, 0.5, "program 0")
+        _tick(top, programs - 0.5, f"program {programs - 1}", "right")
+        top.text(programs / 2, -0.45, "…", ha="center", va="center", color=MUTED)
+
+        bottom.set_xlim(-0.01 * block, 1.01 * block)
+        bottom.add_patch(Rectangle((0, 0), inside, 1, linewidth=0.6, **STATES[INSIDE]))
+        if inside < block:
+            beyond = Rectangle((inside, 0), block - inside, 1, linewidth=0.6, **STATES[BEYOND])
+            bottom.add_patch(beyond)
+            _tick(bottom, inside, f"{spaced(n - 1)}, the last element", "left")
+        _tick(bottom, 0, spaced(start), "left")
+        _tick(bottom, block, spaced(start + block - 1), "right")
+        words = spaced(inside)
+        bottom.text(inside / 2, 0.5, words, ha="center", va="center", color=ON_FILL)
+        if inside < block:
+            middle, words = (inside + block) / 2, f"{spaced(block - inside)} without an element"
+            bottom.text(middle, -0.35, words, ha="center", va="top", color=OUTSIDE)
+        for here, there in ((programs - 1, 0), (programs, block)):
+            figure.add_artist(_zoom_line(top, here, bottom, there))
+        shown = (ARRAY, INSIDE, BEYOND) if inside < block else (ARRAY, INSIDE)
+        legend(figure, shown, {ARRAY: "block of another program"})
+    return figure
+
+
+def _zoom_line(top: Axes, here: float, bottom: Axes, there: float) -> ConnectionPatch:
+    from matplotlib.patches import ConnectionPatch
+
+    style = dict(color=MUTED, linewidth=0.7, linestyle=":")
+    return ConnectionPatch((here, 0), (there, 1), "data", "data", axesA=top, axesB=bottom, **style)
+
+
+def _tick(axes: Axes, x: float, text: str, align: str = "left") -> None:
+    """A number under the bar at ``x``, with a short line that says where it points."""
+    axes.plot([x, x], [-0.25, 0], color=MUTED, linewidth=0.7)
+    axes.text(x, -0.35, text, ha=align, va="top", fontsize=8.5, color=MUTED)
+
+
+def fusion() -> Figure:
+    """relu(x·y + z) as three kernels and as one: every box is n numbers that cross the bus."""
+    with look():
+        figure = new_figure(
+            2.2,
+            "One pass moves half of what three kernels move",
+            "every box is n numbers between memory and the SMs",
+        )
+        axes = figure.subplots()
+        bare(axes)
+        axes.set_xlim(-0.1, 17)
+        axes.set_ylim(-0.3, 3.1)
+        rows = (
+            (1.9, (("x", "y", "→ t"), ("t", "z", "→ u"), ("u", "→ out")), "8n"),
+            (0.3, (("x", "y", "z", "→ out"),), "4n"),
+        )
+        titles = (("t = x · y", "u = t + z", "out = relu(u)"), ("out = relu(x · y + z)",))
+        for (y, kernels, total), names in zip(rows, titles, strict=True):
+            x = 0.0
+            for boxes, name in zip(kernels, names, strict=True):
+                axes.text(x, y + 0.85, name, fontsize=9, color=INK, va="bottom")
+                for box in boxes:
+                    _box(axes, x, y, box)
+                    x += 1.6
+                x += 0.5
+            axes.text(x + 0.1, y + 0.35, total, fontsize=13, weight="bold", va="center", color=INK)
+        axes.text(8.6, 0.65, "grey: read · blue: written", fontsize=8.5, color=MUTED, va="center")
+    return figure
+
+
+def _box(axes: Axes, x: float, y: float, name: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    written = name.startswith("→ ")
+    face = READ if written else CELL
+    axes.add_patch(Rectangle((x, y), 1.5, 0.7, facecolor=face, edgecolor=MUTED, linewidth=0.8))
+    name = name.removeprefix("→ ")
+    axes.text(x + 0.75, y + 0.35, name, ha="center", va="center", color=ON_FILL)
+
+
+def roof(kernels: Mapping[str, tuple[float, float]], name: str = DEFAULT) -> Figure:
+    """The fp32 roofline of a card with the points that theory gives for ``kernels``.
+
+    ``kernels``: label → (floating-point operations, bytes) per element. The height of a point is
+    min(peak, bandwidth × operations / bytes): a prediction, and it says so.
+    """
+    row = card(name)
+    ridge = row.fp32_tflops * 1e3 / row.bandwidth
+    with look():
+        figure = new_figure(
+            3.5,
+            f"{row.name}: below {ridge:.0f} FLOP a byte, memory sets the pace",
+            f"fp32, {row.bandwidth:g} GB/s and {row.fp32_tflops:g} TFLOP/s by its data sheet; "
+            "the points are predictions",
+        )
+        axes = figure.subplots()
+        left, right = 1 / 32, 1024
+        axes.loglog(
+            [left, ridge, right],
+            [left * row.bandwidth, row.fp32_tflops * 1e3, row.fp32_tflops * 1e3],
+            color=INK, linewidth=1.6,
+        )  # fmt: skip
+        axes.text(1.2, row.bandwidth * 1.5, "memory", color=MUTED, ha="right")
+        axes.text(right, row.fp32_tflops * 1.2e3, "arithmetic", color=MUTED, ha="right")
+        # From the highest point down, so that each label can make room for the one above it.
+        ranked = sorted(kernels.items(), key=lambda item: -item[1][0] / item[1][1])
+        for rank, (label, (operations, nbytes)) in enumerate(ranked):
+            intensity = operations / nbytes
+            gflops = min(row.fp32_tflops * 1e3, row.bandwidth * intensity)
+            axes.plot(intensity, gflops, "o", color=READ, markersize=7)
+            axes.annotate(
+                f"{label}: {operations:g}/{nbytes:g} FLOP a byte, {gflops:.0f} GFLOP/s at most",
+                (intensity, gflops),
+                (14, -6 - 7 * rank),
+                textcoords="offset points",
+                va="center",
+                color=INK,
+            )
+        axes.set_xlabel("FLOP a byte")
+        axes.set_ylabel("GFLOP/s")
+        axes.set_xlim(left, right)
+        axes.set_ylim(10, 2e5)
+        # matplotlib would write powers of ten as formulas, which this style leaves unread
+        axes.set_xticks(
+            [1 / 16, 1 / 4, 1, 4, 16, 64, 256], ["1/16", "1/4", "1", "4", "16", "64", "256"]
+        )
+        axes.set_yticks([10**k for k in range(1, 6)], ["10", "100", "1000", "10 000", "100 000"])
+        axes.minorticks_off()
+    return figure
