@@ -1,7 +1,7 @@
 """Quizzes: what an answer looks like, and how answers are scored against a key.
 
-A quiz is an Exercise with ``machine="quiz"`` and no cases. Its ``notes`` are the table of questions,
-name → form; the questions themselves are Markdown in the assignment. A form is one of
+A quiz is an Exercise with ``machine="quiz"`` and no cases. Its ``notes`` are its table of questions
+(name → form); their wording is Markdown in the assignment. A form is one of
 
 * ``"number"``: an int or a float; the key may give a relative ``tolerance``
 * ``"one of a b c d"``: one of these letters, as a string

@@ -1,0 +1,218 @@
+"""Run a solution of unit 01, whose kernels are plain Python on the mini-Triton.
+
+The student's Python runs in this process, so what it counts is the student's word: nothing here
+guards against somebody who works around ``load``, it only says so to somebody who did by mistake.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from autograder import minitriton
+from autograder.records import CouldNotCheck, Exercise, Finding, Output, Run
+from autograder.trace.watch import Event, Fault, Recorder, is_students, recorded
+
+__all__ = ["run_plain"]
+
+
+def run_plain(
+    exercise: Exercise,
+    solution: Mapping[str, Callable],
+    arguments: tuple,
+    *,
+    keep_accesses: bool = False,
+) -> Run:
+    """Call ``exercise.drive(solution, arguments)`` and report what it did.
+
+    ``arguments``: NumPy arrays and scalars, all the kernel's own: they may change. An array that
+    arrives full of NaN is an output to be filled; every other one is an input.
+    Outputs are empty where the run stopped early or returned no array, which a finding explains.
+    ``Run.traffic`` counts by argument, in elements. NumPy's warnings are in ``Run.warnings``.
+    ``Run.accesses`` holds every access if ``keep_accesses``; a finding always has its own.
+    Raises CouldNotCheck if our own side fails.
+    """
+    arrays = [a for a in arguments if isinstance(a, np.ndarray)]
+    fresh = [a for a in arrays if a.dtype.kind == "f" and np.isnan(a).all()]
+    inputs = [a for a in arrays if not any(a is f for f in fresh)]
+    before = [a.copy() for a in inputs]
+    with recorded(poisoned=fresh) as record, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        returned, findings = _driven(exercise, solution, arguments)
+    if any(fault.kind == "out_of_bounds" for fault in record.faults):
+        findings = []  # the access outside is what stopped the kernel, or would have on a GPU
+    findings = [_finding(fault, record) for fault in record.faults] + findings
+    outputs = tuple(value for value in returned if isinstance(value, np.ndarray))
+    if len(outputs) < len(returned):
+        outputs = ()
+        findings.append(_no_array(exercise, returned))
+    if outputs:
+        findings += _missing(record, outputs) or _bypassed(record, outputs, inputs)
+    findings += _changed(record, inputs, before)
+    return Run(
+        outputs=tuple(Output(values, values.dtype.name) for values in outputs),
+        findings=tuple(findings),
+        traffic=record.traffic(),
+        accesses=record.accesses() if keep_accesses else (),
+        warnings=tuple(dict.fromkeys(f"NumPy, line {w.lineno}: {w.message}" for w in warned)),
+    )
+
+
+def _driven(exercise: Exercise, solution: Mapping, arguments: tuple) -> tuple[tuple, list[Finding]]:
+    """What the solution returned; or nothing, and what stopped it."""
+    for name in exercise.names:
+        if not callable(solution.get(name)):
+            what = (
+                f"is {_said(solution[name])}, not a function" if name in solution else "is missing"
+            )
+            return (), [Finding("interface", f"{name} {what}.")]
+    try:
+        return exercise.drive(solution, arguments), []
+    except minitriton.OutOfBounds:
+        return (), []  # already in the record
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if is_students(frame.filename)]
+        said = " ".join(str(error).split())[:200].rstrip(".")
+        what = type(error).__name__ + (f": {said}" if said else "")
+        if lines:
+            return (), [
+                Finding("interface", f"It stopped at line {lines[-1]}, {what}.", line=lines[-1])
+            ]
+        if isinstance(error, TypeError):  # raised by the call itself, before the first line
+            return (), [Finding("interface", f"The call failed: {said}.")]
+        raise CouldNotCheck(f"{exercise.id} could not be run here ({what}).") from error
+
+
+# ---------------------------------------------------------------- from the record
+
+
+def _finding(fault: Fault, record: Recorder) -> Finding:
+    event = fault.event
+    return Finding(
+        kind=fault.kind,
+        message=_SENTENCES[fault.kind](fault),
+        kernel=event.kernel,
+        argument=event.argument,
+        line=event.line,
+        program=event.program,
+        lanes=fault.lanes,
+        access=record.stacked([event]),
+    )
+
+
+def _out_of_bounds(fault: Fault) -> str:
+    event = fault.event
+    off = event.offsets[event.active & ~event.inside]
+    span = f"offset {off[0]}" if off.size == 1 else f"offsets {off.min()}…{off.max()}"
+    return (
+        f"{_way(event)}: {off.size} of {event.offsets.size} lanes outside it "
+        f"({_who(event.program)}: {span}, {event.argument} has {_numbers(event.array.size)})."
+    )
+
+
+def _uninitialised(fault: Fault) -> str:
+    return (
+        f"{_way(fault.event)}: {_numbers(fault.lanes)} read before anybody wrote there "
+        f"({_who(fault.event.program)}, first at offset {fault.offset})."
+    )
+
+
+def _race(fault: Fault) -> str:
+    event, me = fault.event, _who(fault.event.program)
+    cell = f"offset {fault.offset} of {event.argument}"
+    lanes = f"{fault.lanes} lane{'s' if fault.lanes > 1 else ''} in all"
+    if fault.other == event.program:
+        return f"{_way(event)}: two lanes of {me} write different values to {cell} ({lanes})."
+    verb = "writes" if event.operation == "store" else "reads"
+    other = "other programs read" if fault.other is None else f"{_who(fault.other)} uses"
+    return (
+        f"{_way(event)}: {me} {verb} {cell}, which {other} too ({lanes}). "
+        "A GPU promises no order between programs."
+    )
+
+
+_SENTENCES = {
+    "out_of_bounds": _out_of_bounds,
+    "uninitialised": _uninitialised,
+    "race": _race,
+}
+
+
+def _missing(record: Recorder, outputs: tuple[np.ndarray, ...]) -> list[Finding]:
+    """Elements that no store reached, of outputs that a kernel was given."""
+    findings = []
+    for values in outputs:
+        cells, name = record.cells(values), record.name(values)
+        left = ~cells.stored[cells.all_of(values)]
+        if cells.name and left.any():
+            place = ", ".join(str(i) for i in np.argwhere(left)[0])
+            message = (
+                f"no store wrote {left.sum()} of the {_numbers(left.size)} of {name}, the first of "
+                f"them {name}[{place}]."
+            )
+            lanes = int(left.sum())
+            findings.append(Finding("unwritten", message, argument=name, lanes=lanes))
+    return findings
+
+
+def _bypassed(record: Recorder, outputs: tuple, inputs: list[np.ndarray]) -> list[Finding]:
+    """Numbers that came or went without load and store: every exercise needs all of its inputs
+    and stores all of its outputs, so fewer requests than numbers means that NumPy did it."""
+    traffic = record.traffic()
+    loaded, stored = sum(t.loaded for t in traffic), sum(t.stored for t in traffic)
+    want_loaded, want_stored = sum(a.size for a in inputs), sum(a.size for a in outputs)
+    if loaded >= want_loaded and stored >= want_stored:
+        return []
+    return [
+        Finding(
+            "torch_computed",
+            f"load read {loaded} numbers and store wrote {stored}, but the inputs have "
+            f"{want_loaded} and the result has {want_stored}: the rest went past load and store.",
+        )
+    ]
+
+
+def _changed(record: Recorder, inputs: list, before: list[np.ndarray]) -> list[Finding]:
+    """Inputs that are not what they were."""
+    findings = []
+    for array, was in zip(inputs, before, strict=True):
+        changed = int((~((array == was) | ((array != array) & (was != was)))).sum())
+        if changed:
+            name = record.name(array)
+            stores = (e for e in record.events if e.operation == "store" and e.argument == name)
+            line = next((event.line for event in stores), 0)
+            message = (
+                f"{name} is an input, and {changed} of its {_numbers(array.size)} were changed."
+            )
+            findings.append(Finding("interface", message, argument=name, line=line, lanes=changed))
+    return findings
+
+
+def _no_array(exercise: Exercise, returned: tuple) -> Finding:
+    wrong = next(value for value in returned if not isinstance(value, np.ndarray))
+    return Finding(
+        "interface",
+        f"{exercise.names[-1]} returned {_said(wrong)}; it has to return a NumPy array.",
+    )
+
+
+def _way(event: Event) -> str:
+    return f"{event.operation} {'from' if event.operation == 'load' else 'to'} {event.argument}"
+
+
+def _who(program: tuple[int, ...]) -> str:
+    if not program:
+        return "a call outside launch"
+    return f"program {program[0] if len(program) == 1 else program}"
+
+
+def _numbers(count: int) -> str:
+    return f"{count} number{'s' if count != 1 else ''}"
+
+
+def _said(value) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
