@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import ConnectionPatch
 
+    from autograder.measuring import Measured
+
 __all__ = ["fusion", "roof", "tail"]
 
 
@@ -135,52 +137,69 @@ def _box(axes: Axes, x: float, y: float, name: str) -> None:
     axes.text(x + 0.75, y + 0.35, name, ha="center", va="center", color=ON_FILL)
 
 
-def roof(kernels: Mapping[str, tuple[float, float]], name: str = DEFAULT) -> Figure:
+def roof(
+    kernels: Mapping[str, tuple[float, float]],
+    name: str = DEFAULT,
+    measured: Measured | None = None,
+) -> Figure:
     """The fp32 roofline of a card with the points that theory gives for ``kernels``.
 
     ``kernels``: label → (floating-point operations, bytes) per element. The height of a point is
-    min(peak, bandwidth × operations / bytes): a prediction, and it says so.
+    min(peak, bandwidth × operations / bytes): a prediction, and the picture says so. ``measured``
+    adds what ran here, each function at its largest size, under the roof of the card that it ran
+    on; functions whose label is not in ``kernels`` share the operations and bytes of the first.
+    What ran on a card that the table lacks is left out, and the picture says so.
     """
+    ran = {t.name: t for t in measured.timings} if measured else {}  # the last size stays
+    drawn = "circles are predictions"
+    if ran and measured.bandwidth:
+        name, drawn = measured.card, "circles are predictions, crosses were measured here"
+    elif ran:
+        ran, drawn = {}, f"predictions; {measured.card} is not in the table of cards"
     row = card(name)
-    ridge = row.fp32_tflops * 1e3 / row.bandwidth
+    peak, ridge = row.fp32_tflops * 1e3, row.fp32_tflops * 1e3 / row.bandwidth
     with look():
         figure = new_figure(
             3.5,
             f"{row.name}: below {ridge:.0f} FLOP a byte, memory sets the pace",
             f"fp32, {row.bandwidth:g} GB/s and {row.fp32_tflops:g} TFLOP/s by its data sheet; "
-            "the points are predictions",
+            + drawn,
         )
         axes = figure.subplots()
         left, right = 1 / 32, 1024
-        axes.loglog(
-            [left, ridge, right],
-            [left * row.bandwidth, row.fp32_tflops * 1e3, row.fp32_tflops * 1e3],
-            color=INK, linewidth=1.6,
-        )  # fmt: skip
+        axes.loglog([left, ridge, right], [left * row.bandwidth, peak, peak], color=INK, lw=1.6)
         axes.text(1.2, row.bandwidth * 1.5, "memory", color=MUTED, ha="right")
-        axes.text(right, row.fp32_tflops * 1.2e3, "arithmetic", color=MUTED, ha="right")
-        # From the highest point down, so that each label can make room for the one above it.
+        axes.text(right, peak * 1.2, "arithmetic", color=MUTED, ha="right")
+        first = next(iter(kernels))
+        # From the highest point down, so that each label can make room for those above it.
         ranked = sorted(kernels.items(), key=lambda item: -item[1][0] / item[1][1])
-        for rank, (label, (operations, nbytes)) in enumerate(ranked):
-            intensity = operations / nbytes
-            gflops = min(row.fp32_tflops * 1e3, row.bandwidth * intensity)
-            axes.plot(intensity, gflops, "o", color=READ, markersize=7)
-            axes.annotate(
-                f"{label}: {operations:g}/{nbytes:g} FLOP a byte, {gflops:.0f} GFLOP/s at most",
-                (intensity, gflops),
-                (14, -6 - 7 * rank),
-                textcoords="offset points",
-                va="center",
-                color=INK,
-            )
+        room = 0
+        for label, (operations, nbytes) in ranked:
+            at = operations / nbytes
+            top = min(peak, row.bandwidth * at)
+            words = f"{label}: {operations:g}/{nbytes:g} FLOP a byte, {top:.0f} GFLOP/s at most"
+            axes.plot(at, top, "o", color=READ, markersize=7)
+            _label(axes, (at, top), words, INK, room)
+            mine = [t for t in ran.values() if label == (t.name if t.name in kernels else first)]
+            for timing in sorted(mine, key=lambda t: t.ms):
+                room += 13
+                axes.plot(at, timing.gbs * at, "x", color=OUTSIDE, markersize=7)
+                _label(axes, (at, top), f"{timing.name}, {timing.gbs:.0f} GB/s", OUTSIDE, room)
+            room += 7
         axes.set_xlabel("FLOP a byte")
         axes.set_ylabel("GFLOP/s")
         axes.set_xlim(left, right)
         axes.set_ylim(10, 2e5)
         # matplotlib would write powers of ten as formulas, which this style leaves unread
         axes.set_xticks(
-            [1 / 16, 1 / 4, 1, 4, 16, 64, 256], ["1/16", "1/4", "1", "4", "16", "64", "256"]
+            [4.0**k for k in range(-2, 5)], ["1/16", "1/4", "1", "4", "16", "64", "256"]
         )
         axes.set_yticks([10**k for k in range(1, 6)], ["10", "100", "1000", "10 000", "100 000"])
         axes.minorticks_off()
     return figure
+
+
+def _label(axes: Axes, point: tuple[float, float], words: str, color: str, room: float) -> None:
+    """Text to the right of a point under the roof, ``room`` points lower than beside it."""
+    place = dict(xytext=(24, -2 - room), textcoords="offset points", va="center")
+    axes.annotate(words, point, color=color, **place)
