@@ -254,6 +254,11 @@ class Run:
     operations: Operations = Operations()
     accesses: tuple[Access, ...] = ()
     warnings: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()  # kernel arguments through which an input was written
+    # Loads without `other` that a mask cut: (kernel, grid, argument, line, lanes, program); they are
+    # a fault only if `digest` or the outputs differ between two poisons.
+    undefined: tuple[tuple, ...] = ()
+    digest: int = 0
 
     @property
     def elements(self) -> int:

@@ -1,0 +1,241 @@
+"""A warm process that forks once for every job, confines the fork, and passes its output back.
+
+``python -m autograder.grading.forkserver ROLE CONFINEMENT [UID]`` with frames on stdin and stdout
+(8 bytes of length, then that many bytes): a job is one frame of JSON, an answer two, how the fork
+ended (JSON) and what it wrote. ROLE is ``worker`` (student code) or ``judge``. CONFINEMENT is
+``namespaces``, ``filter`` (inside a bubblewrap of its own for every job) or ``limits``.
+
+The warm process holds nothing secret, and it never reads what a fork writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from autograder.grading import confine
+from autograder.grading.confine import Limits
+
+Emit = Callable[[dict], None]
+_OUTPUT, _CONTROL = 3, 4  # file descriptors in a fork
+
+
+@dataclass(frozen=True)
+class End:
+    """How a fork ended: ``ok``, ``timeout``, ``output`` (too much), ``crash`` or ``setup`` (ours)."""
+
+    how: str
+    detail: str = ""
+    seconds: float = 0.0
+    memory: int = 0  # peak resident bytes, the warm process's pages included
+
+
+def write_frame(file: BinaryIO, data: bytes) -> None:
+    file.write(struct.pack(">Q", len(data)) + data)
+    file.flush()
+
+
+def read_frame(file: BinaryIO, most: int) -> bytes:
+    """One frame. Raises EOFError where the other side is gone or breaks the rules."""
+    head = file.read(8)
+    if len(head) < 8:
+        raise EOFError("the other process is gone")
+    (length,) = struct.unpack(">Q", head)
+    if length > most:
+        raise EOFError(f"a frame of {length} bytes")
+    data = file.read(length)
+    if len(data) < length:
+        raise EOFError("the other process ended in the middle of a frame")
+    return data
+
+
+def run_confined(task: Callable[[Emit], None], limits: Limits, confinement: str):
+    """Fork, confine, call ``task(emit)`` there. Returns (End, bytes written, one JSON line an emit)."""
+    start = time.monotonic()
+    output, output_end = os.pipe()
+    control, control_end = os.pipe()
+    keeper = os.fork()
+    if keeper == 0:
+        _keep(task, limits, confinement, output_end, control_end)  # does not return
+    os.close(output_end)
+    os.close(control_end)
+    data, said, stopped = bytearray(), bytearray(), ""
+    step = start
+    open_ends = {output, control}
+    while open_ends and not stopped:
+        deadline = min(start + limits.wall, step + limits.step)
+        left = deadline - time.monotonic()
+        ready = select.select(list(open_ends), [], [], max(left, 0))[0]
+        if not ready:
+            stopped = "timeout"
+        for end in ready:
+            chunk = os.read(end, 1 << 16)
+            if not chunk:
+                open_ends.discard(end)
+            elif end == control:
+                said += chunk
+            else:
+                data += chunk
+                if b"\n" in chunk:  # an emitted line: the fork has come a step further
+                    step = time.monotonic()
+                if len(data) > limits.output:
+                    stopped = "output"
+                    break
+    os.close(output)
+    if stopped:
+        _kill(keeper, bytes(said), confinement)
+    while chunk := os.read(control, 4096):
+        said += chunk
+    os.close(control)
+    os.waitpid(keeper, 0)
+    seconds = time.monotonic() - start
+    return _ending(bytes(said), stopped, seconds, limits), bytes(data)
+
+
+def _kill(keeper: int, said: bytes, confinement: str) -> None:
+    """End everything that a fork started. Killing the first process of a pid namespace ends all
+    in it; without a namespace the fork's process group is what can be reached."""
+    first = [int(line[1:]) for line in said.split(b"\n") if line.startswith(b"P")]
+    with contextlib.suppress(ProcessLookupError):
+        if confinement == "namespaces" and first:
+            os.kill(first[0], signal.SIGKILL)
+        else:
+            os.killpg(keeper, signal.SIGKILL)
+
+
+def _ending(said: bytes, stopped: str, seconds: float, limits: Limits) -> End:
+    status = memory = None
+    for line in said.split(b"\n"):
+        if line.startswith(b"F"):
+            return End("setup", line[1:].decode(errors="replace"), seconds)
+        if line.startswith(b"E"):
+            status, memory = (int(word) for word in line[1:].split())
+    if stopped == "timeout":
+        most = min(limits.step, limits.wall)
+        return End("timeout", f"no progress in {most:g} s", seconds, memory or 0)
+    if stopped == "output":
+        return End("output", f"more than {limits.output >> 20} MB", seconds, memory or 0)
+    if status is None:
+        return End("setup", "the process that watches a fork was killed", seconds)
+    if status == 0:
+        return End("ok", "", seconds, memory)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGXCPU:
+            return End("timeout", f"more than {limits.wall:g} s of processor time", seconds, memory)
+        return End("crash", signal.Signals(number).name, seconds, memory)
+    return End("crash", f"exit status {os.WEXITSTATUS(status)}", seconds, memory)
+
+
+def _keep(task, limits: Limits, confinement: str, output: int, control: int) -> None:
+    """In the fork: make namespaces, fork once more (the first process of the pid namespace does the
+    work), say its pid and how it ended. Never returns."""
+    try:
+        os.setsid()
+        confine.die_with_parent()
+        null = os.open("/dev/null", os.O_RDWR)
+        # Above 100 first: one of the ends may stand where another is going to be.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 100) for end in (null, output, control)]
+        for place, end in ((0, 0), (1, 0), (2, 0), (_OUTPUT, 1), (_CONTROL, 2)):
+            os.dup2(ends[end], place)
+        os.closerange(_CONTROL + 1, 65536)
+        if confinement == "namespaces":
+            confine.new_namespaces()
+        child = os.fork()
+        if child == 0:
+            _work(task, limits, confinement)
+        os.close(_OUTPUT)
+        os.write(_CONTROL, b"P%d\n" % child)
+        _, status, usage = os.wait4(child, 0)
+        os.write(_CONTROL, b"E%d %d\n" % (status, usage.ru_maxrss * 1024))
+    except BaseException as error:
+        _fail(error)
+    os._exit(0)
+
+
+def _work(task, limits: Limits, confinement: str) -> None:
+    """In the second fork: confine, then the task. Never returns."""
+    try:
+        confine.die_with_parent()
+        if confinement == "namespaces":
+            confine.private_files(limits.disk)
+        confine.set_limits(limits)
+        if confinement != "limits":
+            confine.drop_rights(limits.may_fork)
+        os.close(_CONTROL)
+    except BaseException as error:
+        _fail(error)
+        os._exit(0)
+    try:
+        task(_emit)
+    except BaseException as error:  # nothing of a fork may go on in the warm process's loop
+        with contextlib.suppress(BaseException):
+            _emit({"error": f"{type(error).__name__}: {error}"[:500]})
+        os._exit(70)
+    os._exit(0)
+
+
+def _fail(error: BaseException) -> None:
+    message = f"F{type(error).__name__}: {error}".replace("\n", " ")[:1000]
+    with contextlib.suppress(OSError):
+        os.write(_CONTROL, message.encode(errors="replace") + b"\n")
+
+
+def _emit(value: dict) -> None:
+    data = json.dumps(value).encode() + b"\n"
+    while data:
+        data = data[os.write(_OUTPUT, data) :]
+
+
+def serve(role: str, confinement: str) -> None:
+    """Answer jobs until stdin ends."""
+    jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    module = importlib.import_module(f"autograder.grading.{role}")
+    module.prepare()
+    if confinement == "namespaces":
+        end, _ = run_confined(lambda emit: None, Limits(step=30), confinement)
+        if end.how != "ok":
+            write_frame(answers, json.dumps({"refused": f"{end.how}: {end.detail}"}).encode())
+            return
+    gc.collect()
+    gc.freeze()  # so that a fork's collector does not copy every page
+    ready = {"ready": role, "threads": threading.active_count(), "pid": os.getpid()}
+    write_frame(answers, json.dumps(ready).encode())
+    while True:
+        try:
+            job = json.loads(read_frame(jobs, 1 << 30))
+        except EOFError:
+            return
+        limits = Limits(**job.pop("limits", {}))
+        end, data = run_confined(lambda emit, job=job: module.perform(job, emit), limits, confinement)
+        write_frame(answers, json.dumps(end.__dict__).encode())
+        write_frame(answers, data)
+
+
+def main(arguments: list[str]) -> None:
+    role, confinement, *uid = arguments
+    if uid:
+        confine.become(int(uid[0]))
+    else:
+        confine.die_with_parent()
+    serve(role, confinement)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,208 @@
+"""The canonical submission: the released notebook with the student's solution cells, nothing else.
+
+What a student hands in is a file that somebody hostile may have written. Only the text of solution
+cells is taken from it, so deleted, duplicated or edited locked cells, ``grade: false``, another
+schema version, a hostile kernelspec and all outputs are cured by construction.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder.records import Rejected
+
+MAX_FILE = 20 << 20  # bytes; a notebook with every figure of an assignment stays under 2 MB
+MAX_CELL = 200_000  # characters of one solution cell
+_STUDENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]{5,15}(?: ?[A-Za-z0-9:+/_-]{1,40})?")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What was taken from one student's directory. ``problem`` is empty or says in one sentence why
+    nothing could be read; then there are no ``sources``. ``digest`` is the SHA-256 of the file."""
+
+    student: str
+    assignment: str
+    sources: Mapping[str, str] = field(default_factory=dict)  # grade id → text of the cell
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+    digest: str = ""
+    timestamp: str = ""
+
+
+def read_submission(
+    directory: Path, student: str, assignment: str, release: NotebookNode
+) -> Submission:
+    """Read ``directory/<assignment>.ipynb`` under the rules for size, links, names and encoding."""
+    try:
+        if not _STUDENT.fullmatch(student):
+            raise Rejected(
+                "The student's directory has a name that is no student id: letters, digits and "
+                ". _ @ + - only, at most 64."
+            )
+        if directory.is_symlink() or directory.parent.is_symlink() or not directory.is_dir():
+            raise Rejected(f"submitted/{student}/{assignment} is not a directory.")
+        data = _read_file(directory, f"{assignment}.ipynb")
+        digest = hashlib.sha256(data).hexdigest()
+    except Rejected as error:
+        return Submission(student, assignment, problem=str(error))
+    timestamp = _timestamp(directory)
+    try:
+        sources, notes = solution_sources(parse_notebook(data), release)
+    except Rejected as error:
+        return Submission(
+            student, assignment, problem=str(error), digest=digest, timestamp=timestamp
+        )
+    return Submission(student, assignment, sources, notes, digest=digest, timestamp=timestamp)
+
+
+def _read_file(directory: Path, name: str) -> bytes:
+    """The bytes of a regular file of at most MAX_FILE bytes; links and devices are not followed."""
+    try:
+        # O_NONBLOCK: opening a FIFO must not wait for a writer.
+        fd = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        found = sorted(entry.name for entry in os.scandir(directory) if entry.name != "timestamp.txt")
+        there = f"only {', '.join(repr(n) for n in found[:3])}" if found else "nothing"
+        raise Rejected(f"There is no {name} in the submission; it holds {there}.") from None
+    except OSError:
+        raise Rejected(f"{name} is a link or cannot be opened; hand in the file itself.") from None
+    with os.fdopen(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise Rejected(f"{name} is not a regular file.")
+        if status.st_size > MAX_FILE:
+            raise Rejected(
+                f"{name} has {status.st_size >> 20} MB, the limit is {MAX_FILE >> 20} MB: clear its "
+                "outputs, save, and hand it in again."
+            )
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise Rejected(f"{name} grew while it was read.")
+    return data
+
+
+def _timestamp(directory: Path) -> str:
+    """The text of timestamp.txt if it looks like a date, else nothing."""
+    try:
+        fd = os.open(
+            directory / "timestamp.txt",
+            os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+        )
+    except OSError:
+        return ""
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        text = file.read(100).decode("ascii", errors="replace").strip()
+    return text if _TIMESTAMP.fullmatch(text) else ""
+
+
+def parse_notebook(data: bytes) -> list[dict]:
+    """The cells of a notebook of format 4. Raises Rejected with one sentence."""
+    try:
+        notebook = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise Rejected("The notebook is not text in UTF-8.") from None
+    except RecursionError:
+        raise Rejected("The notebook's JSON is nested too deeply.") from None
+    except ValueError:
+        raise Rejected(
+            "The notebook is not valid JSON: it was cut off or edited by hand. Open it in "
+            "JupyterLab, save, and hand it in again."
+        ) from None
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list) or notebook.get("nbformat") != 4:
+        raise Rejected("The file is not a notebook of format 4 (JupyterLab writes that).")
+    return [cell for cell in cells if isinstance(cell, dict)]
+
+
+def solution_sources(
+    cells: list[dict], release: NotebookNode
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Texts of the solution cells that ``release`` asks for, by grade id, and notes on what was odd.
+
+    A cell counts by its grade id, or by its cell id where the grade id was lost. Of several cells
+    with one grade id the last counts, as in nbgrader.
+    """
+    wanted = {cell.metadata.nbgrader.grade_id: cell.get("id") for cell in solution_cells(release)}
+    by_grade_id: dict[str, list[str]] = {}
+    by_cell_id: dict[str, str] = {}
+    for cell in cells:
+        source = _source(cell)
+        if source is None:
+            continue
+        if isinstance(cell.get("id"), str):
+            by_cell_id.setdefault(cell["id"], source)
+        metadata = cell.get("metadata")
+        marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+        grade_id = marks.get("grade_id") if isinstance(marks, dict) else None
+        if isinstance(grade_id, str) and grade_id in wanted:
+            by_grade_id.setdefault(grade_id, []).append(source)
+    sources, notes = {}, []
+    for grade_id, cell_id in wanted.items():
+        found = by_grade_id.get(grade_id, [])
+        if len(found) > 1:
+            notes.append(f"The cell {grade_id} was there {len(found)} times; the last one counts.")
+        if found:
+            source = found[-1]
+        elif cell_id in by_cell_id:
+            source = by_cell_id[cell_id]
+        else:
+            notes.append(f"The cell {grade_id} was missing.")
+            continue
+        if len(source) > MAX_CELL:
+            raise Rejected(
+                f"The cell {grade_id} has {len(source)} characters, the limit is {MAX_CELL}."
+            )
+        sources[grade_id] = source
+    return sources, tuple(notes)
+
+
+def solution_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells of a released notebook in which a student writes."""
+    return [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("solution")]
+
+
+def _source(cell: dict) -> str | None:
+    source = cell.get("source")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        return None
+    # A lone surrogate is legal in JSON and cannot be written to a file again.
+    return source.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def read_release(path: Path) -> NotebookNode:
+    """The released notebook. Raises Rejected when it is not one that nbgrader made."""
+    try:
+        release = nbformat.read(path, as_version=4)
+    except Exception as error:  # nbformat raises what it likes; the file is the instructor's
+        raise Rejected(f"{path.name} in release/ cannot be read: {error}") from None
+    if not solution_cells(release):
+        raise Rejected(f"{path.name} in release/ has no solution cells: run `make build` again.")
+    return release
+
+
+def canonical(release: NotebookNode, sources: Mapping[str, str]) -> NotebookNode:
+    """A copy of ``release`` with ``sources`` in its solution cells and no outputs at all."""
+    notebook = copy.deepcopy(release)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = sources.get(cell.metadata.nbgrader.grade_id, cell.source)
+    return notebook

@@ -1,0 +1,97 @@
+"""Which parameters' memory a kernel may write: so that reads of all others need no race tracking.
+
+Values that may hold the same pointer are united (flow-insensitive, over-approximate); a parameter is
+written if a store or an atomic goes through a pointer of its class.
+"""
+
+from __future__ import annotations
+
+from autograder.ir.parse import Function, Op, Region
+
+_WRITES = {
+    "tt.store",
+    "tt.atomic_rmw",
+    "tt.atomic_cas",
+    "tt.descriptor_store",
+    "tt.descriptor_reduce",
+}
+
+
+class _Classes:
+    def __init__(self):
+        self.parent: dict[str, str] = {}
+
+    def find(self, name: str) -> str:
+        while (up := self.parent.get(name, name)) != name:
+            self.parent[name] = self.parent.get(up, up)
+            name = up
+        return name
+
+    def unite(self, a: str, b: str) -> None:
+        self.parent[self.find(a)] = self.find(b)
+
+
+def may_write(function: Function) -> frozenset[int] | None:
+    """Positions of the parameters that the kernel may write; None: any of them."""
+    classes, written, opaque = _Classes(), set(), [False]
+    _visit(function.body, classes, written, opaque, function)
+    for callee in function.callees.values():
+        if callee is not function:
+            _visit(callee.body, classes, written, opaque, function)
+    if opaque[0]:
+        return None
+    targets = {classes.find(name) for name in written}
+    return frozenset(
+        i for i, (name, _) in enumerate(function.parameters) if classes.find(name) in targets
+    )
+
+
+def _visit(region: Region, classes, written: set, opaque: list, function: Function) -> None:
+    for block in region.blocks:
+        for op in block.ops:
+            _unite(op, classes, opaque, function)
+            if op.name in _WRITES:
+                written.add(op.operands[0])
+            for label, arguments in op.successors:
+                target = next((b for b in region.blocks if b.label == label), None)
+                for a, b in zip(arguments, target.arguments if target else (), strict=False):
+                    classes.unite(a, b)
+            for inner in op.regions:
+                _visit(inner, classes, written, opaque, function)
+
+
+def _unite(op: Op, classes, opaque: list, function: Function) -> None:
+    if op.name == "tt.int_to_ptr":
+        opaque[0] = True
+    elif op.name in ("scf.for", "scf.while"):
+        carried = op.operands[3:] if op.name == "scf.for" else op.operands
+        for region in op.regions:
+            names = region.arguments[1:] if op.name == "scf.for" else region.arguments
+            last = region.ops[-1].operands
+            passed = last[1:] if region.ops[-1].name == "scf.condition" else last
+            for column in zip(carried, names, passed, op.results, strict=False):
+                for other in column[1:]:
+                    classes.unite(column[0], other)
+    elif op.name == "scf.if":
+        for region in op.regions:
+            for a, b in zip(op.results, region.ops[-1].operands if region.ops else (), strict=False):
+                classes.unite(a, b)
+    elif op.name == "tt.call":
+        name = op.text.split("@", 1)[-1].split("(")[0].strip().strip('"')
+        callee = function.callees.get(name)
+        if callee:
+            for a, (b, _) in zip(op.operands, callee.parameters, strict=False):
+                classes.unite(a, b)
+            for block in callee.body.blocks:
+                for a, b in zip(op.results, block.ops[-1].operands, strict=False):
+                    classes.unite(a, b)
+    elif op.results and op.result_types and _holds_pointers(op):
+        for operand in op.operands:
+            classes.unite(operand, op.results[0])
+
+
+def _holds_pointers(op: Op) -> bool:
+    """addptr prints the pointer's type first; shape operations and casts carry it in the result."""
+    if op.name in ("tt.load", "tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_load"):
+        return False
+    return any(t.kind != "value" for t in (*op.types, *op.result_types))

@@ -1,0 +1,139 @@
+"""A verdict as plain text: for terminals and for notebooks that show no HTML."""
+
+from __future__ import annotations
+
+import textwrap
+
+from autograder.records import Exercise, Verdict
+from autograder.render.explain import (
+    SYMBOL,
+    WORDS,
+    Fault,
+    aspect_words,
+    cases_sentence,
+    compile_sentences,
+    error_sentence,
+    faults,
+    heaviest,
+    points_words,
+    traffic_sentence,
+)
+from autograder.render.neutral import neutral
+from autograder.render.public import public_view
+
+__all__ = ["hints_text", "public_view", "verdict_text"]
+
+WIDTH = 92
+FINDINGS = 3  # a reader mends one fault at a time
+LINES = 5  # of one finding, at most
+
+
+def verdict_text(verdict: Verdict, exercise: Exercise | None = None) -> str:
+    """The verdict in at most about thirty lines of at most 92 characters, without colours.
+
+    First line: verdict and points. Then a table by aspect, what was moved and compiled, and the
+    first findings in at most five lines each. Hidden cases appear as ``public_view`` leaves them.
+    """
+    verdict = public_view(verdict)
+    blocks = [
+        _head(verdict, exercise),
+        _table(verdict),
+        _facts(verdict, exercise),
+        *_findings(verdict, exercise),
+        _warnings(verdict),
+    ]
+    return "\n".join(block for block in blocks if block)
+
+
+def _head(verdict: Verdict, exercise: Exercise | None) -> str:
+    title = f" {neutral(exercise.title, 60)}" if exercise and exercise.title else ""
+    points = points_words(verdict.points, verdict.max_points)
+    mark = f"{SYMBOL[verdict.verdict]} {neutral(verdict.exercise, 40)}{title}: "
+    line = mark + ", ".join(part for part in (WORDS[verdict.verdict], points) if part)
+    if not verdict.message:
+        return line
+    return line + "\n" + _wrapped(neutral(verdict.message), LINES)
+
+
+def _table(verdict: Verdict) -> str:
+    width = max((len(aspect.name) for aspect in verdict.aspects), default=0)
+    rows = []
+    for aspect in verdict.aspects:
+        points = f"{aspect.points:g}/{aspect.max_points:g}" if aspect.max_points else ""
+        words = aspect_words(aspect.name) if aspect.status == "pass" else neutral(aspect.note, 60)
+        if not words and aspect.status != "fail":
+            words = WORDS[aspect.status]
+        row = f"  {SYMBOL[aspect.status]} {aspect.name:<{width}}  {points:>7}  {words}"
+        rows.append(row.rstrip())
+    return "\n".join(rows)
+
+
+def _facts(verdict: Verdict, exercise: Exercise | None) -> str:
+    heavy = heaviest(verdict.cases)
+    facts = [
+        ("cases", cases_sentence(verdict)),
+        ("traffic", traffic_sentence(heavy, exercise) if heavy else ""),
+        ("values", error_sentence(verdict.cases)),
+        *(("compiled", sentence) for sentence in compile_sentences(verdict.compiled)),
+    ]
+    lines = []
+    for name, sentence in facts:
+        if sentence:
+            lines += textwrap.wrap(
+                sentence,
+                WIDTH,
+                initial_indent=f"  {name:<9} ",
+                subsequent_indent=" " * 12,
+                max_lines=3,
+                placeholder=" …",
+            )
+    return "\n".join(lines)
+
+
+def _findings(verdict: Verdict, exercise: Exercise | None) -> list[str]:
+    told = faults(verdict, exercise)
+    blocks = [_finding(fault) for fault in told[:FINDINGS]]
+    if len(told) > FINDINGS:
+        blocks.append(f"… and {len(told) - FINDINGS} more, most likely from the same cause.")
+    return blocks
+
+
+def _finding(fault: Fault) -> str:
+    head = " · ".join(part for part in (fault.aspect, fault.where, fault.cases) if part)
+    head = textwrap.shorten(f"✗ {head}", WIDTH, placeholder=" …")
+    # The question is worth more than the end of a long message, so the message gives way.
+    room = (LINES - 1) * (WIDTH - 8)
+    message = textwrap.shorten(fault.message, room - len(fault.note) - 2, placeholder=" …")
+    return head + "\n" + _wrapped(f"{message} {fault.note}", LINES - 1)
+
+
+def _warnings(verdict: Verdict) -> str:
+    return "\n".join(_wrapped("note: " + neutral(text, 300), 3) for text in verdict.warnings[:3])
+
+
+def _wrapped(text: str, lines: int) -> str:
+    return "\n".join(
+        textwrap.wrap(
+            text,
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            max_lines=lines,
+            placeholder=" …",
+            break_on_hyphens=False,
+        )
+    )
+
+
+def hints_text(exercise: Exercise, opened: int = 1) -> str:
+    """The first ``opened`` hints, numbered, and how many are left."""
+    total = len(exercise.hints)
+    if not total:
+        return f"{exercise.id} has no hints."
+    shown = max(0, min(opened, total))
+    blocks = [f"hint {i} of {total}\n{_wrapped(neutral(exercise.hints[i - 1], 2000), 30)}"
+              for i in range(1, shown + 1)]
+    left = total - shown
+    if left:
+        blocks.append(f"({left} more: call hint again after you have tried this one)")
+    return "\n".join(blocks)
