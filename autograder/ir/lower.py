@@ -72,7 +72,9 @@ def _lower(kernel: Any, args: tuple, kwargs: dict) -> tuple[Kernel, tuple, dict]
     if not isinstance(kernel, JITFunction):
         raise Rejected(f"A kernel is a function under @triton.jit, not a {type(kernel).__name__}.")
     if kernel.is_gluon():
-        raise CouldNotCheck(f"{kernel.fn.__name__} is a Gluon kernel; only Triton kernels are read.")
+        raise CouldNotCheck(
+            f"{kernel.fn.__name__} is a Gluon kernel; only Triton kernels are read."
+        )
     backend = make_backend(TARGET)
     # debug=False keeps the overflow checks of debug mode out of the IR.
     kwargs = {**kwargs, "debug": False}
@@ -213,8 +215,7 @@ def hooked(
             if len(args) < len(fn.arg_names):  # constants may be left out
                 rest = iter(args)
                 args = tuple(
-                    constants[i] if i in constants else next(rest)
-                    for i in range(len(fn.arg_names))
+                    constants[i] if i in constants else next(rest) for i in range(len(fn.arg_names))
                 )
             return launch(fn, grid, args, {})
 
