@@ -154,12 +154,20 @@ def build(root: Path, *, missing: bool = False, force: bool = False) -> list[str
     return list(changed)
 
 
+def read_notebook(path: Path) -> NotebookNode:
+    """A notebook from disk. Raises CourseError where it is none."""
+    try:
+        return nbformat.read(path, as_version=4)
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, UnicodeDecodeError) as error:
+        raise CourseError(f"{path.name} is no notebook: `make build` writes it anew.") from error
+
+
 def _would_lose(target: Path, content: str) -> str:
     """Why ``content`` must not overwrite the notebook, or nothing."""
     try:
-        notebook = nbformat.read(target, as_version=4)
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError):
-        return ""  # a broken file holds no work that Jupyter could open
+        notebook = read_notebook(target)
+    except CourseError:
+        return ""  # for example a merge's conflict marks, which a build is there to resolve
     top = target.parent.name if target.parent.name == "notebooks" else target.parent.parent.name
     if top == "release":
         from nbgrader.utils import compute_checksum, is_solution

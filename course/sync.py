@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from course.build import ROOT, build, editable, notebooks_of, texts
+from course.build import ROOT, build, editable, notebooks_of, read_notebook, texts
 from course.text import (
     CourseError,
     built_digest,
@@ -38,7 +38,7 @@ def sync(root: Path) -> list[str]:
         path = editable(text)
         if not (root / path).exists():
             continue
-        edited = nbformat.read(root / path, as_version=4)
+        edited = read_notebook(root / path)
         content = text.read_text(encoding="utf-8")
         fresh = notebooks_of(text, content)[path]
         if not is_edited(edited) or digest(edited) == digest(fresh):
@@ -46,7 +46,7 @@ def sync(root: Path) -> list[str]:
         if digest(fresh) != built_digest(edited):
             raise CourseError(
                 f"course/{text.parent.name}/{text.name} and {path} have both changed since the "
-                "last build. Keep one: undo the change of the text and run `make sync`, or drop the "
+                "last build. Keep one: undo the text's change and run `make sync`, or drop the "
                 "notebook's with `make build FORCE=1`."
             )
         try:
@@ -103,9 +103,8 @@ def _merged(
     if raw is not None and built.source != raw.source and "check" not in header:
         source = _refilled(source, raw)
         header |= {key: raw.metadata[key] for key in ("stub",) if key in raw.metadata}
-    return nbformat.from_dict(
-        {"cell_type": cell.cell_type, "metadata": header, "source": source.strip("\n")}
-    )
+    new = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")
+    return new(source.strip("\n"), metadata=nbformat.from_dict(header))
 
 
 def _refilled(source: str, raw: NotebookNode) -> str:

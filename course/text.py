@@ -37,9 +37,12 @@ class CourseError(Exception):
 def parse(text: str) -> list[NotebookNode]:
     """The cells of a text; their metadata hold the header's keys and nothing else of ours.
 
-    Raises CourseError for an unknown key, with the nearest known one.
+    Raises CourseError for an unknown key, with the nearest known one, and a value of a wrong type.
     """
-    cells = jupytext.reads(text, "py:percent").cells
+    try:
+        cells = jupytext.reads(text, "py:percent").cells
+    except nbformat.ValidationError as error:
+        raise CourseError(f'a header is wrong, {error.message}: tags=["word", "word"].') from error
     for number, cell in enumerate(cells, 1):
         cell.metadata.pop("cell_marker", None)
         for key in set(cell.metadata) - {*KEYS, _BLANK_LINES}:
@@ -92,7 +95,7 @@ def source_notebook(
 
 
 def lesson_notebook(cells: list[NotebookNode]) -> NotebookNode:
-    """A lesson with solutions and markers, from which ``with_holes`` and ``solution_page`` go on."""
+    """A lesson with solutions and markers; ``with_holes`` and ``solution_page`` go on from it."""
     built = []
     for cell in cells:
         role, _ = _role(cell)
@@ -181,7 +184,7 @@ def _answers(exercise: Exercise, key: Mapping[str, Mapping] | None) -> str:
             raise CourseError(f"course/hidden/ has no answer to {question} of {exercise.id}.")
         explain = textwrap.wrap(key[question].get("explain", ""), 92)
         lines += [f"    # {line}" for line in explain]
-        lines.append(f'    "{question}": {key[question]["answer"]!r},')
+        lines.append(f'    "{question}": {json.dumps(key[question]["answer"])},')
     return "\n".join((*lines, "}"))
 
 
@@ -248,7 +251,8 @@ def source_of(cell: NotebookNode) -> str:
 
 def content_of(cell: NotebookNode) -> list:
     """What an author edits in a cell; outputs, ids and view settings do not count."""
-    return [cell.cell_type, cell.source.strip("\n"), header_of(cell)]
+    pictures = sorted(cell.get("attachments", {}))
+    return [cell.cell_type, cell.source.strip("\n"), header_of(cell), pictures]
 
 
 def digest(notebook: NotebookNode) -> str:
