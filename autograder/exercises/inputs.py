@@ -17,6 +17,7 @@ FILLS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
     "uniform": lambda g, shape: g.random(shape),
     "large": lambda g, shape: g.uniform(-1e4, 1e4, shape),
     "negative": lambda g, shape: -1.0 - g.random(shape) * 5,
+    "large_negative": lambda g, shape: g.uniform(-1e4, -5e3, shape),
     "minus_infinity": lambda g, shape: np.full(shape, -np.inf),
     "integers": lambda g, shape: g.integers(-100, 100, shape).astype(np.float64),
     "empty": lambda g, shape: np.full(shape, np.nan),
