@@ -58,7 +58,7 @@ NOTES = {
     "undefined_lane": "What does a masked lane hold when the load has no `other`?",
     "unwritten": "Do the programs of the grid, taken together, cover the whole output?",
     "race": "Which programs own this cell, and what would make it only one?",
-    "traffic": "Which number is read or written twice, and where could it have stayed in registers?",
+    "traffic": "Which number is read or written twice, and where could it have been kept?",
     "values": "Take the first element that differs and do its sum by hand: where do they part?",
     "torch_computed": "Which line of the host function computes? Move that work into the kernel.",
     "compile": "What does the message name: a shape, a type, or the size of a block?",
@@ -167,7 +167,7 @@ def traffic_sentence(result: CaseResult, exercise: Exercise | None) -> str:
 
 
 def _unit(form: str, result: CaseResult) -> tuple[str, int] | None:
-    """``"2MN"`` and sizes M, N → ``("MN", M·N)``; None for closed forms that are no such product."""
+    """``"2MN"`` and sizes M, N → ``("MN", M·N)``; None if the form is no such product."""
     match = re.fullmatch(r"\d*((?:[·\s]?[A-Za-z])+)", form.strip())
     if not match:
         return None
@@ -184,7 +184,7 @@ def _unit(form: str, result: CaseResult) -> tuple[str, int] | None:
 def heaviest(results: Iterable[CaseResult]) -> CaseResult | None:
     """The case that came closest to its limit, or went furthest over it."""
     counted = [r for r in results if r.elements is not None]
-    return max(counted, key=lambda r: (r.elements / r.limit if r.limit else 0.0), default=None)
+    return max(counted, key=lambda r: r.elements / r.limit if r.limit else 0.0, default=None)
 
 
 def error_sentence(results: Iterable[CaseResult]) -> str:
@@ -208,8 +208,10 @@ def _times(error: float) -> str:
     if error <= 1:
         return f"{error:.2g} of the tolerance"
     if error < 1e6:
-        return f"{error:.1f} times the tolerance" if error < 10 else (
-            f"{spaced(round(error))} times the tolerance"
+        return (
+            f"{error:.1f} times the tolerance"
+            if error < 10
+            else (f"{spaced(round(error))} times the tolerance")
         )
     return f"{error:.0e} times the tolerance"
 
@@ -228,5 +230,7 @@ def _compile_sentence(facts: CompileFacts) -> str:
         f"{spaced(facts.shared)} of {spaced(facts.shared_limit)} bytes of shared memory",
         f"{spaced(facts.spills)} bytes spilled" if facts.spills else "no spills",
     ]
-    parts += [f"{number} {neutral(name, 24)}" for name, number in facts.instructions.items() if number]
+    parts += [
+        f"{number} {neutral(name, 24)}" for name, number in facts.instructions.items() if number
+    ]
     return f"{head}: {', '.join(parts)}"

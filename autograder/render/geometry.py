@@ -1,4 +1,4 @@
-"""Where lanes lie in the picture of a tensor: offsets → rows and columns, and what state they are in.
+"""Where lanes lie in the picture of a tensor: offsets → rows and columns, and their state.
 
 Pure NumPy. A tensor of one axis is one row of cells; of more axes it is a page whose columns run
 along the axis with the smallest stride, so that neighbours on the page are neighbours in memory.
@@ -45,7 +45,7 @@ class Page:
         return self.outer[-1][1] if self.outer else 0
 
     def cells(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column of each offset, as memory has it; outside the tensor they go on counting."""
+        """Row and column of each offset, as memory has it; outside they go on counting."""
         rest = np.asarray(offsets, np.int64) - self.low
         row = np.zeros_like(rest)
         for i, (size, stride) in enumerate(self.outer):
@@ -65,7 +65,9 @@ def page(view: View) -> Page:
         if size != 1 and stride
     ]
     axes.sort(key=lambda entry: -entry[0])
-    low = sum(min(0, (size - 1) * stride) for size, stride in zip(view.shape, view.strides, strict=True))
+    low = sum(
+        min(0, (size - 1) * stride) for size, stride in zip(view.shape, view.strides, strict=True)
+    )
     if any(size == 0 for size in view.shape):
         return Page(0, 0, (), 1, 0, ("", ""))
     if not axes:
@@ -110,7 +112,9 @@ def select(access: Access, program: int | None, most: int) -> np.ndarray:
     if program is not None:
         where = np.flatnonzero(access.programs == program)
         if not where.size:
-            raise ValueError(f"program {program} has no such access; there are {len(access.programs)}.")
+            raise ValueError(
+                f"program {program} has no such access; there are {len(access.programs)}."
+            )
         return where[:1]
     total = len(access.programs)
     if total <= most:
@@ -150,7 +154,7 @@ def lanes(access: Access, which: np.ndarray, layout: Page) -> Lanes:
 
 
 def _as_block(offsets: np.ndarray, layout: Page) -> tuple[np.ndarray, np.ndarray] | None:
-    """Rows and columns that keep the block's shape, or None where the lanes form no regular grid."""
+    """Rows and columns that keep the block's shape, or None where lanes form no regular grid."""
     if layout.flat or offsets.ndim < 2 or not offsets.size:
         return None
     anchor = offsets.reshape(len(offsets), -1)[:, :1].reshape((-1,) + (1,) * (offsets.ndim - 1))
@@ -187,7 +191,9 @@ def grid(
     rows and columns of cells a bin spans.
     """
     top, left, height, width = window
-    per_row, per_column = (max(1, -(-size // limit)) for size, limit in zip((height, width), most, strict=True))
+    per_row, per_column = (
+        max(1, -(-size // limit)) for size, limit in zip((height, width), most, strict=True)
+    )
     shape = (-(-height // per_row), -(-width // per_column))
     states = np.full(shape, NOTHING, np.uint8)
     first = (max(0, -top) // per_row, max(0, -left) // per_column)
@@ -233,7 +239,7 @@ def union(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 
 def merged(states: np.ndarray, state: int) -> list[tuple[int, int, int, int]]:
-    """The cells of one state as few rectangles (row, column, rows, columns), exactly covering them."""
+    """The cells of one state as few rectangles (row, column, rows, columns)."""
     open_runs: dict[tuple[int, int], tuple[int, int]] = {}
     done = []
     for row in range(states.shape[0] + 1):

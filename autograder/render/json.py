@@ -1,4 +1,4 @@
-"""A verdict as a dict for ``--json``: the shape that GRADING.md section 5 fixes, and nothing more."""
+"""A verdict as a dict for ``--json``: the shape that the command line promises."""
 
 from __future__ import annotations
 

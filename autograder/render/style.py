@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,9 @@ STATE_WORDS = {
     NEXT_ROW: "lane in the next row",
     BEYOND: "lane outside",
 }
+
+# A number in a cell; outside the layout, which would weigh hundreds of them.
+IN_CELL = dict(ha="center", va="center", fontsize=8, in_layout=False)
 
 WIDTH = 8.4  # inches: a notebook's text column
 _RC = {
@@ -124,15 +127,20 @@ def new_figure(height: float, title: str, subtitle: str = "", width: float = WID
     return figure
 
 
-def legend(figure: Figure, states: Sequence[int], words: dict[int, str] | None = None) -> None:
+def legend(
+    figure: Figure,
+    seen: Iterable[int],
+    looks: dict[int, dict] = STATES,
+    words: dict[int, str] = STATE_WORDS,
+) -> None:
     """A row of swatches below the picture, for the states that occur in it."""
     from matplotlib.patches import Patch
 
-    words = STATE_WORDS | (words or {})
+    seen = set(seen)
     handles = [
-        Patch(label=words[state], linewidth=0.6, **STATES[state])
-        for state in STATES
-        if state in states
+        Patch(label=words[state], linewidth=0.6, **look)
+        for state, look in looks.items()
+        if state in seen
     ]
     if handles:
         figure.legend(handles=handles, loc="outside lower left", ncols=len(handles))
@@ -149,7 +157,7 @@ def bare(axes: Axes, keep: str = "") -> None:
 
 
 def svg(figure: Figure, label: str = "") -> str:
-    """Inline SVG: no script, no style sheet, no document head; text as paths; ink = currentColor."""
+    """Inline SVG without script, style sheet or head; text as paths; ink = currentColor."""
     buffer = io.StringIO()
     with look():
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})

@@ -131,8 +131,10 @@ def hints_text(exercise: Exercise, opened: int = 1) -> str:
     if not total:
         return f"{exercise.id} has no hints."
     shown = max(0, min(opened, total))
-    blocks = [f"hint {i} of {total}\n{_wrapped(neutral(exercise.hints[i - 1], 2000), 30)}"
-              for i in range(1, shown + 1)]
+    blocks = [
+        f"hint {i} of {total}\n{_wrapped(neutral(exercise.hints[i - 1], 2000), 30)}"
+        for i in range(1, shown + 1)
+    ]
     left = total - shown
     if left:
         blocks.append(f"({left} more: call hint again after you have tried this one)")

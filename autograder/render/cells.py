@@ -1,0 +1,119 @@
+"""What pictures of lanes share: the words of their headline, and cells as rectangles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from autograder.records import Access
+from autograder.render import geometry, style
+from autograder.render.geometry import Lanes
+from autograder.render.neutral import count, neutral, spaced
+from autograder.render.style import BEYOND, MASKED, NEXT_ROW
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["FEW", "GAP", "describe", "paint", "ticks"]
+
+GAP = "\u202f"  # narrow no-break space between thousands
+FEW = 40  # so many cells a side are few: they stand apart, with numbers, and are shown whole
+_PREPOSITION = {"load": "load from", "store": "store to", "atomic": "atomic on"}
+
+
+def describe(access: Access, placed: Lanes) -> tuple[str, str]:
+    """Title and subtitle: the point, and where it is."""
+    lanes = placed.states.size
+    outside, wrapped = placed.how_many(BEYOND), placed.how_many(NEXT_ROW)
+    masked = placed.how_many(MASKED)
+    what = f"{_PREPOSITION[access.operation]} {neutral(access.argument, 40)}"
+    if outside:
+        bad = placed.states == BEYOND
+        faulty = np.unique(placed.programs[bad.any(axis=1)])
+        who = f"program {faulty[0]}" if len(faulty) == 1 else count(len(faulty), "program")
+        lanes = int(np.count_nonzero(np.isin(placed.programs, faulty))) * placed.states.shape[1]
+        point = f"{what}, {who}: {spaced(outside, GAP)} of {spaced(lanes, GAP)} lanes are outside"
+        if wrapped:
+            point += f", {spaced(wrapped, GAP)} in the next row"
+    elif wrapped:
+        point = f"{what}: {count(wrapped, 'lane')} of {spaced(lanes, GAP)} end up in the next row"
+    elif masked == lanes:
+        point = f"{what}: every lane is masked off"
+    elif masked:
+        point = (
+            f"{what}: all in bounds; the mask stops {spaced(masked, GAP)} of {count(lanes, 'lane')}"
+        )
+    else:
+        point = f"{what}: {'all ' if lanes > 1 else ''}{count(lanes, 'lane')} in bounds"
+    shape = " × ".join(spaced(size, GAP) for size in access.view.shape) or "1"
+    facts = [neutral(access.kernel, 40), f"line {access.line}" if access.line > 0 else ""]
+    facts.append(f"{neutral(access.argument, 40)} has {shape} elements")
+    layout = geometry.page(access.view)
+    if not layout.flat and layout.pitch != layout.columns * layout.step:
+        facts.append(f"a row starts every {spaced(layout.pitch, GAP)} elements")
+    shown = (
+        placed.offsets[placed.states == BEYOND]
+        if outside
+        else placed.offsets[placed.states != MASKED]
+    )
+    if shown.size:
+        facts.append(("outside: " if outside else "") + f"offsets {_range(shown)}")
+    return point, " · ".join(fact for fact in facts if fact)
+
+
+def _range(values: np.ndarray) -> str:
+    low, high = int(values.min()), int(values.max())
+    return spaced(low, GAP) if low == high else f"{spaced(low, GAP)}…{spaced(high, GAP)}"
+
+
+def paint(
+    axes: Axes,
+    states: np.ndarray,
+    origin: tuple[float, float] = (0, 0),
+    scale: tuple[float, float] = (1, 1),
+    looks: dict | None = None,
+    gap: float = 0.0,
+) -> set[int]:
+    """Draw an array of states as rectangles; returns the states that occur.
+
+    ``origin`` and ``scale`` are (row, column) of the first cell and the size of a cell. With a
+    ``gap`` every cell stands alone, without it equal neighbours melt into one rectangle.
+    """
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    seen = set()
+    for state, look in (looks or style.STATES).items():
+        if gap:
+            boxes = [(int(r), int(c), 1, 1) for r, c in np.argwhere(states == state)]
+        else:
+            boxes = geometry.merged(states, state)
+        if not boxes:
+            continue
+        seen.add(state)
+        patches = [
+            Rectangle(
+                (origin[1] + (c + gap / 2) * scale[1], origin[0] + (r + gap / 2) * scale[0]),
+                (w - gap) * scale[1],
+                (h - gap) * scale[0],
+            )
+            for r, c, h, w in boxes
+        ]
+        collection = PatchCollection(patches, linewidth=0.6 if look.get("hatch") else 0.0, **look)
+        collection.set_gid(f"state-{state}")
+        axes.add_collection(collection, autolim=False)
+    return seen
+
+
+def ticks(wishes: list[int], low: float, high: float, apart: float) -> list[int]:
+    """Those of the wished-for ticks that fit between low and high, the first ones first.
+
+    ``apart`` is the least distance between two, as a share of the axis.
+    """
+    chosen: list[int] = []
+    for tick in wishes:
+        near = any(abs(tick - other) <= apart * (high - low) for other in chosen)
+        if low <= tick <= high and not near:
+            chosen.append(tick)
+    return chosen
