@@ -47,7 +47,14 @@ class CouldNotCheck(Exception):
 
 
 class Rejected(Exception):
-    """The student's side broke a rule of the interface. The message is one sentence for the student."""
+    """The student's side broke a rule of the interface. The message is one sentence for the student.
+
+    ``kind`` is the finding that it becomes: "interface", or "compile" for a kernel that does not lower.
+    """
+
+    def __init__(self, message: str, kind: str = "interface", line: int = 0, kernel: str = ""):
+        super().__init__(message)
+        self.kind, self.line, self.kernel = kind, line, kernel
 
 
 # ---------------------------------------------------------------- what a solution did (Trace)
@@ -359,6 +366,7 @@ class CaseResult:
     limit: int | None = None
     bytes: int | None = None
     max_error: float | None = None  # largest |difference| / tolerance
+    message: str = ""  # for could_not_check: what is not known
     run: Run | None = field(default=None, compare=False, repr=False)
 
 

@@ -97,10 +97,15 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, data: 
     _check(result, f"mount {target}")
 
 
-def set_limits(limits: Limits) -> None:
-    """Resource limits. Memory counts address space: it gives Python a clean MemoryError."""
+def address_space() -> int:
+    """Bytes of address space that this process has now."""
     with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def set_limits(limits: Limits, used: int) -> None:
+    """Resource limits. Memory counts address space, on top of the ``used`` bytes that the warm
+    process has: it gives Python a clean MemoryError."""
     cpu = int(limits.wall) + 1
     for name, soft, hard in (
         ("AS", used + limits.memory, used + limits.memory),

@@ -170,9 +170,10 @@ def _work(task, limits: Limits, confinement: str) -> None:
     """In the second fork: confine, then the task. Never returns."""
     try:
         confine.die_with_parent()
+        used = confine.address_space()
         if confinement == "namespaces":
             confine.private_files(limits.disk)
-        confine.set_limits(limits)
+        confine.set_limits(limits, used)
         if confinement != "limits":
             confine.drop_rights(limits.may_fork)
         os.close(_CONTROL)

@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 from autograder.grading.arrays import from_npy, to_npy
-from autograder.grading.cells import run_cells
+from autograder.cells import run_cells
 from autograder.records import CouldNotCheck, Kernel, Rejected, Tensor
 
 MOST_CONFIGS = 16  # autotune configurations that are judged; each is a trace of its own

@@ -44,7 +44,9 @@ class Tile:
         offset = _spread(self.base.offset, rank)
         mask = None
         for axis, n in enumerate(self.block):
-            lane = np.arange(n, dtype=np.int64).reshape([-1 if a == axis else 1 for a in range(rank)])
+            lane = np.arange(n, dtype=np.int64).reshape(
+                [-1 if a == axis else 1 for a in range(rank)]
+            )
             at = _spread(self.offsets[axis], rank) + lane
             offset = offset + at * _spread(self.strides[axis], rank)
             if axis in checked:
@@ -101,7 +103,8 @@ def make(op, values) -> Tile:
     if len(rest) != groups * rank:
         raise CouldNotCheck(f"The IR interpreter cannot read {op.name} {op.text.strip()[:60]}.")
     columns = [
-        tuple(np.asarray(a, np.int64) for a in rest[i * rank : (i + 1) * rank]) for i in range(groups)
+        tuple(np.asarray(a, np.int64) for a in rest[i * rank : (i + 1) * rank])
+        for i in range(groups)
     ]
     zero = tuple(np.zeros(1, np.int64) for _ in block)
     padding = {"1": "zero", "2": "nan"}.get(op.attribute("padding", "1"), "zero")

@@ -87,7 +87,12 @@ class Faults:
     def note_flat(self, kind, op, window, programs, bad, index):
         first = int(programs[bad].min())
         cells = index[bad & (programs == first)]
-        story = {"lanes": len(cells), "low": int(cells.min()), "high": int(cells.max()), "torch": ""}
+        story = {
+            "lanes": len(cells),
+            "low": int(cells.min()),
+            "high": int(cells.max()),
+            "torch": "",
+        }
         self._add(kind, window.argument, op.line, bad.sum(), first, story)
 
     def note_race(self, op, window, batch, programs, bad, other, how, index):

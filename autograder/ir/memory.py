@@ -113,7 +113,9 @@ class Buffer:
         offsets = np.full((1,) * len(view.shape), view.offset, np.int64)
         for axis, (n, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
             steps = np.arange(n, dtype=np.int64) * stride
-            offsets = offsets + steps.reshape([-1 if i == axis else 1 for i in range(len(view.shape))])
+            offsets = offsets + steps.reshape(
+                [-1 if i == axis else 1 for i in range(len(view.shape))]
+            )
         if offsets.size and (offsets.min() < 0 or (offsets.max() + 1) * size > self.nbytes):
             raise CouldNotCheck("The trace names a view that lies outside its buffer.")
         return offsets * (size // self.unit)
@@ -291,9 +293,7 @@ class Memory:
         return result
 
     def compare_and_swap(self, op, pointer: Pointer, expected, desired, shape, batch: Batch):
-        result = decode(
-            np.zeros((len(batch), *shape), stored(pointer.dtype)), pointer.dtype
-        ).copy()
+        result = decode(np.zeros((len(batch), *shape), stored(pointer.dtype)), pointer.dtype).copy()
         expected = np.broadcast_to(expected, result.shape).reshape(-1)
         for window, here in self._windows(pointer, None):
             lanes: list = []

@@ -49,7 +49,9 @@ class Op:
     types: tuple[Type, ...]  # all types as printed, results last
     result_types: tuple[Type, ...]
     regions: tuple[Region, ...] = ()
-    successors: tuple[tuple[str, tuple[str, ...]], ...] = ()  # cf.br, cf.cond_br: (block, arguments)
+    successors: tuple[
+        tuple[str, tuple[str, ...]], ...
+    ] = ()  # cf.br, cf.cond_br: (block, arguments)
     line: int = 0  # line in the student's file, 0 where there is none
     variable: str = ""  # the student's name for the result, if there is one
     cache: object = None  # what an operation works out once: a constant, an attribute

@@ -74,7 +74,9 @@ def _unite(op: Op, classes, opaque: list, function: Function) -> None:
                     classes.unite(column[0], other)
     elif op.name == "scf.if":
         for region in op.regions:
-            for a, b in zip(op.results, region.ops[-1].operands if region.ops else (), strict=False):
+            for a, b in zip(
+                op.results, region.ops[-1].operands if region.ops else (), strict=False
+            ):
                 classes.unite(a, b)
     elif op.name == "tt.call":
         name = op.text.split("@", 1)[-1].split("(")[0].strip().strip('"')

@@ -45,7 +45,9 @@ class Execution:
     def run(self) -> Operations:
         programs = math.prod(self.grid)
         if programs > MAX_PROGRAMS:
-            raise CouldNotCheck(f"The grid has {programs} programs; at most {MAX_PROGRAMS} are run.")
+            raise CouldNotCheck(
+                f"The grid has {programs} programs; at most {MAX_PROGRAMS} are run."
+            )
         order = np.arange(programs, dtype=np.int32)
         if self.order == "reversed":
             order = order[::-1].copy()
@@ -234,7 +236,9 @@ class Execution:
 
     def reduce(self, op: Op, values: dict, batch: Batch):
         axis = int(op.attribute("axis")) + 1
-        arrays = _alike([whole(values[o], t.shape) for o, t in zip(op.operands, op.types, strict=False)])
+        arrays = _alike(
+            [whole(values[o], t.shape) for o, t in zip(op.operands, op.types, strict=False)]
+        )
         region = op.regions[0]
         body = region.ops
         self.elementwise += len(batch) * math.prod(op.types[0].shape)
@@ -255,7 +259,9 @@ class Execution:
     def scan(self, op: Op, values: dict, batch: Batch):
         axis = int(op.attribute("axis")) + 1
         backwards = op.attribute("reverse") == "true"
-        arrays = _alike([whole(values[o], t.shape) for o, t in zip(op.operands, op.types, strict=False)])
+        arrays = _alike(
+            [whole(values[o], t.shape) for o, t in zip(op.operands, op.types, strict=False)]
+        )
         if backwards:
             arrays = [np.flip(a, axis) for a in arrays]
         n, shift = arrays[0].shape[axis], 1
@@ -298,9 +304,7 @@ class Execution:
         if isinstance(pointer, blocks.Tile):
             pointer.store(self.memory, op, batch, value, self._checked(op))
             return
-        self.memory.store(
-            op, pointer, value, rest[0] if rest else None, op.types[0].shape, batch
-        )
+        self.memory.store(op, pointer, value, rest[0] if rest else None, op.types[0].shape, batch)
 
     @staticmethod
     def _checked(op: Op) -> tuple[int, ...]:
@@ -508,4 +512,6 @@ def _largest(function: Function) -> int:
                 for inner in op.regions:
                     yield from sizes(inner)
 
-    return max([1, *sizes(function.body), *(s for f in function.callees.values() for s in sizes(f.body))])
+    return max(
+        [1, *sizes(function.body), *(s for f in function.callees.values() for s in sizes(f.body))]
+    )

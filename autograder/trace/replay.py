@@ -280,7 +280,9 @@ class _Replay:
     @staticmethod
     def _kept(grid) -> np.ndarray:
         programs = math.prod(grid)
-        return np.unique(np.linspace(0, programs - 1, min(programs, KEPT_PROGRAMS)).astype(np.int64))
+        return np.unique(
+            np.linspace(0, programs - 1, min(programs, KEPT_PROGRAMS)).astype(np.int64)
+        )
 
     def _count(self, traffic: Traffic) -> None:
         name = traffic.argument

@@ -1,0 +1,415 @@
+"""The student's check: record → replay → verdict → render, in one process.
+
+``check`` is what notebooks call; ``check_file`` is the command line; ``inspect_call`` runs any host
+function outside exercises. Only this module and the recorder run student code.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import linecache
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autograder import exercises
+from autograder.judging import examine, judge_traces, values_of
+from autograder.records import (
+    Case,
+    CaseResult,
+    CompileFacts,
+    CouldNotCheck,
+    Exercise,
+    Finding,
+    Kernel,
+    Rejected,
+    Verdict,
+)
+from autograder.verdict import failed, judge_case, not_checked, verdict
+
+__all__ = ["check", "check_file", "check_functions", "hint", "inspect_call", "judge_traces"]
+
+MAX_CONFIGS = 16  # autotune configurations that a check runs
+_opened: dict[str, int] = {}  # exercise -> hints already shown, for `hint`
+
+
+class CheckFailed(AssertionError):
+    """Raised only while nbgrader validates a notebook, so that Validate cannot say "success"."""
+
+
+def check(id: str, *functions: Any, hidden: bool = False):
+    """Check an exercise at once, on the CPU: ``check("02.add", add)``.
+
+    ``functions`` are what the exercise asks for, in its order (for a quiz, the dict of answers).
+    Returns a report that Jupyter shows as a picture and a terminal as text. Never raises for a
+    student's mistake. ``hidden=True`` stands in check cells for the grader, which does not run them;
+    elsewhere it checks the public cases once more.
+    """
+    from autograder.render.html import Report
+
+    try:
+        exercise = exercises.get(id)
+        given = _named(exercise, functions)
+    except Rejected as error:
+        return _Sentence(str(error))
+    result = check_functions(exercise, given, pictures=True)
+    report = Report(result, exercise)
+    if os.environ.get("NBGRADER_EXECUTION") == "validate" and result.verdict == "fail":
+        raise CheckFailed(repr(report))
+    return report
+
+
+def hint(id: str):
+    """The exercise's hints, one after the other: each opens the next."""
+    from autograder.render.html import Hints
+
+    try:
+        exercise = exercises.get(id)
+    except Rejected as error:
+        return _Sentence(str(error))
+    _opened[id] = min(_opened.get(id, 0) + 1, len(exercise.hints))
+    return Hints(exercise, _opened[id])
+
+
+class _Sentence:
+    """One sentence as a cell's result, without quotes."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _named(exercise: Exercise, functions: Sequence) -> dict[str, Any]:
+    """The functions by the names that the exercise asks for; a later one may be left out if the
+    first one's module defines it."""
+    if len(functions) != len(exercise.names):
+        call = ", ".join([f'"{exercise.id}"', *exercise.names])
+        raise Rejected(
+            f"{exercise.id} asks for {' and '.join(exercise.names)}: call check({call})."
+        )
+    return dict(zip(exercise.names, functions, strict=True))
+
+
+# ---------------------------------------------------------------- one exercise
+
+
+def check_functions(
+    exercise: Exercise,
+    functions: Mapping[str, Any],
+    cases: Sequence[Case] | None = None,
+    *,
+    salt: bytes = b"",
+    orders: Sequence[str] = ("forward",),
+    pictures: bool = False,
+) -> Verdict:
+    """Record, replay and judge ``functions`` (name → object) on the exercise's cases.
+
+    ``cases`` defaults to the public ones; ``salt`` changes the inputs; ``pictures`` keeps the lanes of
+    some programs of the first case.
+    """
+    missing = [n for n in exercise.names if n not in functions]
+    if missing:
+        return _stopped(exercise, f"{missing[0]} is missing: the exercise asks for that name.")
+    if exercise.machine == "quiz":
+        return _check_quiz(exercise, functions["answers"])
+    for name in exercise.names:
+        if not callable(functions[name]) and not hasattr(functions[name], "apply"):
+            what = type(functions[name]).__name__
+            return _stopped(exercise, f"{name} is not a function but {_a(what)}.")
+    rows = exercise.cases if cases is None else tuple(cases)
+    if exercise.machine == "numpy":
+        return verdict(exercise, [_check_plain(exercise, functions, c, salt) for c in rows])
+    if importlib.util.find_spec("triton") is None:
+        return _unsure(
+            exercise,
+            "Triton is not installed here (it exists for Linux only). Unit 01 works everywhere; for "
+            "this unit use the lab box, WSL2 or the dev container (docs/WSL2.md).",
+        )
+    results, kernels = [], []
+    for number, case in enumerate(rows):
+        result = _check_triton(
+            exercise, functions, case, salt, orders, number == 0, pictures and number == 0, kernels
+        )
+        results.append(result)
+        if any(f.kind in ("interface", "compile") for f in result.findings) and not result.run:
+            return verdict(exercise, results)  # nothing ran: more cases would say the same
+    facts, warnings = _compile(exercise, functions, kernels)
+    return verdict(exercise, results, facts, warnings)
+
+
+def _check_triton(exercise, functions, case, salt, orders, all_configs, pictures, kernels):
+    from autograder.trace.record import record
+
+    specification = exercise.arguments(case)
+    arguments = values_of(case, specification, salt)
+    function = functions[exercise.names[-1]]
+    try:
+        traces = [record(function, specification, backward=exercise.backward)]
+        for config in range(1, min(traces[0].configs, MAX_CONFIGS) if all_configs else 1):
+            traces.append(
+                record(function, specification, backward=exercise.backward, config=config)
+            )
+    except Rejected as error:
+        return failed(exercise, case, _finding(error))
+    except CouldNotCheck as error:
+        return not_checked(case, str(error))
+    for trace in traces:
+        kernels.extend(k for k in trace.kernels if k not in kernels)
+    try:
+        return judge_traces(
+            exercise, case, traces, arguments, orders=orders, keep_accesses=pictures
+        )
+    except Rejected as error:
+        return failed(exercise, case, _finding(error))
+    except Exception as error:  # our crash is never the student's failure
+        return not_checked(case, _crash(error))
+
+
+def _finding(error: Rejected) -> Finding:
+    kind = getattr(error, "kind", "interface")
+    return Finding(kind, str(error), kernel=error.kernel, line=error.line)
+
+
+def _crash(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"The checker itself failed ({type(error).__name__}: {error}, at "
+        f"{Path(frame.filename).name}:{frame.lineno}). This is not your mistake; please report it."
+    )
+
+
+def _check_plain(exercise, functions, case, salt) -> CaseResult:
+    from autograder.trace.plain import run_plain
+
+    arguments = values_of(case, exercise.arguments(case), salt)
+    fresh = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
+    try:
+        run = run_plain(exercise, functions, fresh)
+    except Rejected as error:
+        return failed(exercise, case, _finding(error))
+    except CouldNotCheck as error:
+        return not_checked(case, str(error))
+    return judge_case(exercise, case, run, arguments)
+
+
+def _check_quiz(exercise: Exercise, answers: Any) -> Verdict:
+    """Form only: whether answers are right is told after grading."""
+    from autograder.exercises.quiz import check_format, open_questions
+
+    findings = check_format(exercise, answers)
+    left = open_questions(exercise, answers)
+    message = "The form is right; points come with the grading."
+    if left and not findings:
+        message = f"Not answered yet: {', '.join(left)}. Points come with the grading."
+    return Verdict(
+        exercise.id, "fail" if findings else "pass", (), tuple(findings), message=message
+    )
+
+
+def _compile(exercise: Exercise, functions: Mapping, kernels: Sequence[Kernel]):
+    """(compile facts of the graded case, warnings about the other cases)."""
+    from autograder.ir.compile import compile_facts
+    from autograder.trace.record import record
+
+    if exercise.compiled is None or "compiles" not in exercise.points:
+        return (), ()
+    facts: list[CompileFacts] = []
+    try:
+        specification = exercise.arguments(exercise.compiled)
+        function = functions[exercise.names[-1]]
+        first = record(function, specification, backward=exercise.backward)
+        traces = [first]
+        for config in range(1, min(first.configs, MAX_CONFIGS)):
+            traces.append(
+                record(function, specification, backward=exercise.backward, config=config)
+            )
+        seen: list[Kernel] = []
+        for trace in traces:
+            for kernel in trace.kernels:
+                if not any(k.ir == kernel.ir and k.options == kernel.options for k in seen):
+                    seen.append(kernel)
+                    facts.append(compile_facts(kernel))
+    except CouldNotCheck as error:
+        return tuple(facts), (f"The compile proof could not run: {error}",)
+    except Rejected as error:
+        return (CompileFacts("", "", 0, 0, 0, 0, error=str(error)),), ()
+    return tuple(facts), ()
+
+
+def _stopped(exercise: Exercise, message: str) -> Verdict:
+    case = Case("call", {})
+    return verdict(exercise, [failed(exercise, case, Finding("interface", message))])
+
+
+def _unsure(exercise: Exercise, message: str) -> Verdict:
+    return verdict(exercise, [not_checked(Case("call", {}), message)])
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+# ---------------------------------------------------------------- any host function
+
+
+def inspect_call(function: Callable, *arguments: Any, keep_accesses: bool = True, config: int = 0):
+    """Run a host function's launches in the IR interpreter on these torch tensors and scalars.
+
+    Returns a ``Run``: outputs, findings, traffic, accesses. No exercise, no reference, no device:
+    nothing is launched on a GPU, and the tensors themselves stay unchanged.
+    Raises Rejected (one sentence) where the call itself fails, CouldNotCheck for what we cannot run.
+    """
+    import torch
+
+    from autograder.trace.record import record
+
+    given = [a for a in arguments if isinstance(a, torch.Tensor)]
+    trace = record(function, arguments, config=config, values=given)
+    return examine(trace, [_array(t) for t in given], keep_accesses=keep_accesses)
+
+
+def _array(tensor) -> np.ndarray:
+    """A torch tensor's values in the held type of its dtype."""
+    import torch
+
+    from autograder.floats import held
+
+    name = str(tensor.dtype).removeprefix("torch.")
+    wide = tensor.detach().cpu()
+    if held(name) == np.float32 and tensor.dtype != torch.float32:
+        wide = wide.to(torch.float32)
+    return wide.numpy().copy()
+
+
+# ---------------------------------------------------------------- files
+
+
+def check_file(id: str, path: str, *, as_json: bool = False, hidden: bool = False) -> int:
+    """``python -m autograder check ID FILE``: prints a report, returns the exit status.
+
+    0 passed; 1 anything wrong in the student's file; 2 unknown id, unsupported operation, our crash.
+    """
+    from autograder.render.json import verdict_json
+    from autograder.render.text import verdict_text
+
+    try:
+        exercise = exercises.get(id)
+        cases, salt = _cases(exercise, hidden)
+    except Rejected as error:
+        return _say(str(error), as_json, id, "could_not_check", 2)
+    try:
+        functions = load_solution(path, exercise)
+    except Rejected as error:
+        return _say(str(error), as_json, id, "fail", 1)
+    if exercise.machine == "quiz" and hidden:
+        result = _graded_quiz(exercise, functions)
+    else:
+        orders = ("forward", "reversed") if hidden else ("forward",)
+        result = check_functions(exercise, functions, cases, salt=salt, orders=orders)
+    print(json.dumps(verdict_json(result), indent=1) if as_json else verdict_text(result, exercise))
+    return {"pass": 0, "fail": 1}.get(result.verdict, 2)
+
+
+def _say(sentence: str, as_json: bool, id: str, outcome: str, status: int) -> int:
+    if as_json:
+        fault = {"kind": "interface", "kernel": "", "argument": "", "line": 0}
+        fault |= {"program": None, "lanes": 0, "message": sentence}
+        record = {"exercise": id, "verdict": outcome, "points": 0, "max_points": 0}
+        print(json.dumps(record | {"aspects": {}, "faults": [fault]}, indent=1))
+    else:
+        print(sentence, file=sys.stderr)
+    return status
+
+
+def _cases(exercise: Exercise, hidden: bool):
+    """Cases and salt: public ones, and with ``hidden`` those of the course directory as well."""
+    if not hidden:
+        return None, b""
+    try:
+        from autograder.grading import course
+    except ImportError:
+        raise Rejected("--hidden works in the instructor's course directory only.") from None
+    here = course.find()
+    table = here.hidden(exercises.assignment(exercise.id[:2]))
+    return here.cases(exercise.id, table), here.secret()
+
+
+def _graded_quiz(exercise: Exercise, functions: Mapping) -> Verdict:
+    from autograder.exercises.quiz import score
+    from autograder.grading import course
+    from autograder.records import Aspect
+
+    table = course.find().hidden(exercises.assignment(exercise.id[:2])) or {}
+    answers = score(exercise, functions.get("answers"), table.get(exercise.id, {}))
+    points = sum(a.points for a in answers)
+    wrong = tuple(Finding("values", f"{a.question}: {a.explain}") for a in answers if not a.right)
+    status = "fail" if wrong else "pass"
+    aspect = Aspect("values", status, points, exercise.max_points)
+    return Verdict(exercise.id, status, (aspect,), wrong)
+
+
+def load_solution(path: str, exercise: Exercise) -> dict[str, Any]:
+    """The names that a ``.py`` file or a notebook defines. Raises Rejected with one sentence."""
+    file = Path(path)
+    if not file.is_file():
+        raise Rejected(f"There is no file {path}.")
+    if file.suffix == ".ipynb":
+        return _load_notebook(file)
+    if file.suffix != ".py":
+        raise Rejected(f"{file.name} is neither a .py file nor a notebook (.ipynb).")
+    source = _read(file)
+    namespace: dict[str, Any] = {"__name__": "solution", "__file__": str(file)}
+    try:
+        code = compile(source, str(file), "exec")
+    except SyntaxError as error:
+        raise Rejected(f"{file.name} does not parse: {error.msg} (line {error.lineno}).") from None
+    linecache.cache[str(file)] = (len(source), None, source.splitlines(keepends=True), str(file))
+    try:
+        exec(code, namespace)
+    except (Exception, SystemExit) as error:
+        line = next(
+            (
+                f.lineno
+                for f in reversed(traceback.extract_tb(error.__traceback__))
+                if f.filename == str(file)
+            ),
+            0,
+        )
+        said = " ".join(str(error).split())[:200]
+        raise Rejected(
+            f"{file.name} stops at line {line} with {type(error).__name__}: {said}"
+        ) from None
+    return namespace
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise Rejected(f"{file.name} is not UTF-8 text.") from None
+
+
+def _load_notebook(file: Path) -> dict[str, Any]:
+    from autograder.cells import run_cells
+
+    try:
+        cells = json.loads(_read(file))["cells"]
+        sources = [
+            (f"cell {i}", "".join(c["source"]))
+            for i, c in enumerate(cells, 1)
+            if c["cell_type"] == "code"
+        ]
+    except (ValueError, KeyError, TypeError):
+        raise Rejected(f"{file.name} is not a notebook that can be read.") from None
+    namespace: dict[str, Any] = {}
+    for _ in run_cells(sources, namespace):  # what a failing cell defined before still counts
+        continue
+    return namespace

@@ -1,0 +1,125 @@
+"""Traces of one case → CaseResult: which replays are run, and what their differences mean.
+
+The student's check and the judge of a class call the same function; it runs no student Python and
+imports neither torch nor triton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from autograder.ir.findings import Faults
+from autograder.records import (
+    Case,
+    CaseResult,
+    CouldNotCheck,
+    Exercise,
+    Finding,
+    Run,
+    Tensor,
+    Trace,
+)
+from autograder.trace.replay import replay
+from autograder.verdict import judge_case, not_checked
+
+
+def judge_traces(
+    exercise: Exercise,
+    case: Case,
+    traces: Sequence[Trace],
+    arguments: tuple,
+    gradients: Sequence[np.ndarray] = (),
+    *,
+    orders: Sequence[str] = ("forward",),
+    keep_accesses: bool = False,
+) -> CaseResult:
+    """Judge one case by the traces of its autotune configurations (one trace where there are none).
+
+    ``arguments``: the call's arguments as the reference gets them, arrays in held types and scalars;
+    the arrays are the trace's inputs in order. Every configuration runs on fresh buffers. The first
+    fault decides which run is reported. What the interpreter cannot do gives could_not_check.
+    """
+    inputs = [a for a in arguments if isinstance(a, np.ndarray)]
+    first: CaseResult | None = None
+    try:
+        for number, trace in enumerate(traces):
+            for order in orders if number == 0 else orders[:1]:
+                run = examine(
+                    trace, inputs, gradients, order=order, keep_accesses=keep_accesses and not first
+                )
+                result = judge_case(exercise, case, run, (*arguments, *gradients))
+                if number and result.findings:
+                    result = replace(
+                        result, findings=tuple(_configured(f, number) for f in result.findings)
+                    )
+                if first is None or (first.status == "pass" and result.status != "pass"):
+                    first = result
+    except CouldNotCheck as error:
+        if first is not None and first.status == "fail":
+            return first
+        return not_checked(case, str(error))
+    assert first is not None, "a case needs at least one trace"
+    return first
+
+
+def examine(
+    trace: Trace,
+    inputs: Sequence[np.ndarray],
+    gradients: Sequence[np.ndarray] = (),
+    *,
+    order: str = "forward",
+    keep_accesses: bool = False,
+) -> Run:
+    """One run; where lanes were undefined, two, which differ only in what those lanes held.
+
+    A load without ``other`` is a fault only if an output, an address or a branch differs.
+    """
+    run = replay(trace, inputs, gradients, order=order, keep_accesses=keep_accesses)
+    if not run.undefined:
+        return run
+    again = replay(trace, inputs, gradients, order=order, poison="large")
+    if _same(run, again):
+        return run
+    findings = []
+    for kernel, grid, argument, line, lanes, program in run.undefined:
+        faults = Faults(kernel, grid)
+        faults.note_undefined(argument, line, lanes, program)
+        findings += faults.findings()
+    return replace(run, findings=(*run.findings, *findings))
+
+
+def _same(a: Run, b: Run) -> bool:
+    def facts(run: Run):
+        return [(f.kind, f.argument, f.line, f.lanes) for f in run.findings]
+
+    return (
+        a.digest == b.digest
+        and facts(a) == facts(b)
+        and a.traffic == b.traffic
+        and len(a.outputs) == len(b.outputs)
+        and all(
+            np.array_equal(x.values, y.values, equal_nan=x.values.dtype.kind == "f")
+            for x, y in zip(a.outputs, b.outputs, strict=True)
+        )
+    )
+
+
+def _configured(finding: Finding, number: int) -> Finding:
+    return replace(finding, message=f"{finding.message} (autotune configuration {number})")
+
+
+def values_of(case: Case, arguments: tuple, salt: bytes = b"") -> tuple:
+    """The call's arguments with every Tensor made: arrays in held types, scalars as they are."""
+    from autograder.exercises.inputs import make
+
+    made, index = [], 0
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            made.append(make(case, argument, index, salt))
+            index += 1
+        else:
+            made.append(argument)
+    return tuple(made)

@@ -1,0 +1,287 @@
+"""Run + reference + limits → CaseResult, and CaseResults → Verdict. NumPy only; nothing is run here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from autograder.records import (
+    ASPECT_OF_KIND,
+    ASPECTS,
+    Aspect,
+    Case,
+    CaseResult,
+    CompileFacts,
+    Exercise,
+    Finding,
+    Run,
+    Verdict,
+)
+
+# Findings of these kinds mean that the values are wrong, or that no kernel earned them.
+_WRONG = {"values", "unwritten", "interface"}
+_NOT_EARNED = {"torch_computed"}
+
+
+def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> CaseResult:
+    """Compare one run with the exercise's reference and limits.
+
+    ``arguments``: the call's arguments, arrays in held types and scalars, as the run got them.
+    """
+    findings = list(run.findings)
+    error = None
+    if not any(f.kind == "interface" for f in findings):
+        wide = tuple(
+            a.astype(np.float64) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a
+            for a in arguments
+        )
+        with np.errstate(all="ignore"):
+            expected = tuple(np.asarray(e) for e in exercise.reference(*wide))
+            allowed = exercise.tolerance(case, wide, expected)
+        misfit = _misfit(exercise, case, run, expected)
+        if misfit:
+            findings.append(Finding("interface", misfit))
+        else:
+            computed = {f.kind for f in findings} & {"torch_computed", "unwritten"}
+            error, wrong = _compare(exercise, run, expected, allowed)
+            if wrong and not computed:
+                findings.append(wrong)
+    for argument in run.changed:
+        findings.append(
+            Finding(
+                "interface",
+                f"The kernel writes into an input, through {argument}; the result belongs in a "
+                f"tensor of its own.",
+                argument=argument,
+            )
+        )
+    limit = exercise.limit(case)
+    if limit is not None and run.traffic and run.elements > limit:
+        findings.append(_too_much(exercise, run, limit))
+    return CaseResult(
+        case,
+        "fail" if findings else "pass",
+        tuple(findings),
+        elements=run.elements if run.traffic else None,
+        limit=limit,
+        bytes=run.bytes if run.traffic else None,
+        max_error=error,
+        run=run,
+    )
+
+
+def _misfit(exercise: Exercise, case: Case, run: Run, expected: tuple) -> str:
+    """One sentence if number, shape or dtype of the outputs is not what was asked for."""
+    name = exercise.names[-1]
+    if len(run.outputs) != len(expected):
+        return (
+            f"{name} returned {len(run.outputs)} tensor{'s' * (len(run.outputs) != 1)}, "
+            f"the exercise asks for {len(expected)}."
+        )
+    asked = exercise.outputs(case)
+    for i, (output, want) in enumerate(zip(run.outputs, expected, strict=True)):
+        which = "a tensor" if len(expected) == 1 else f"output {i}"
+        if output.values.shape != want.shape:
+            return (
+                f"{name} returned {which} of shape {output.values.shape}, "
+                f"the exercise asks for {want.shape}."
+            )
+        if asked and output.dtype != asked[i].dtype:
+            return (
+                f"{name} returned {which} of dtype {output.dtype}, "
+                f"the exercise asks for {asked[i].dtype}."
+            )
+    return ""
+
+
+def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
+    """(largest |difference| ÷ tolerance, a finding or None)."""
+    worst = 0.0
+    for i, (output, want, tolerance) in enumerate(zip(run.outputs, expected, allowed, strict=True)):
+        got = np.asarray(output.values, np.float64)
+        tolerance = np.broadcast_to(np.asarray(tolerance, np.float64), want.shape)
+        with np.errstate(all="ignore"):
+            difference = np.abs(got - want)
+            same = (got == want) | (np.isnan(got) & np.isnan(want))
+            ratio = np.where(same, 0.0, difference / tolerance)
+            ratio = np.where(np.isnan(ratio), np.inf, ratio)
+        if ratio.size:
+            worst = max(worst, float(ratio.max()))
+        bad = ratio > 1
+        if bad.any():
+            which = "" if len(expected) == 1 else f" of output {i}"
+            return worst, Finding(
+                "values",
+                f"{int(bad.sum())} of {bad.size} values{which} are wrong{_where(bad, got)}, e.g. "
+                f"{_examples(bad, got, want)}.",
+                lanes=int(bad.sum()),
+            )
+    return worst, None
+
+
+def _examples(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
+    parts = []
+    for index in np.argwhere(bad)[:2]:
+        at = tuple(index)
+        parts.append(
+            f"[{', '.join(map(str, index))}] is {_number(got[at])}, should be {_number(want[at])}"
+        )
+    return "; ".join(parts)
+
+
+def _number(x: float) -> str:
+    return f"{x:.6g}"
+
+
+def _where(bad: np.ndarray, got: np.ndarray) -> str:
+    """Where the wrong values lie, where that says something."""
+    if bad.all():
+        extra = ""
+        if np.isnan(got).all():
+            extra = ": all are NaN"
+        elif got.size > 1 and (got == got.flat[0]).all():
+            extra = f": all are {_number(float(got.flat[0]))}"
+        return " (every one" + extra + ")"
+    notes = []
+    if bad.ndim >= 2:
+        rows = bad.any(axis=tuple(i for i in range(bad.ndim) if i != bad.ndim - 2))
+        columns = bad.any(axis=tuple(range(bad.ndim - 1)))
+        if rows.sum() == 1 and len(rows) > 1:
+            notes.append("the last row" if rows[-1] else f"row {int(np.argmax(rows))}")
+        if columns.sum() == 1 and len(columns) > 1:
+            notes.append("the last column" if columns[-1] else f"column {int(np.argmax(columns))}")
+        upper = np.triu(np.ones(bad.shape[-2:], bool), 1)
+        if not notes and upper.any() and not (bad & ~upper).any():
+            notes.append("the upper triangle")
+        if not notes and not columns[: len(columns) // 2].any():
+            notes.append("the right-hand columns")
+        if not notes and not rows[: len(rows) // 2].any():
+            notes.append("the lower rows")
+    elif bad.ndim == 1:
+        first = int(np.argmax(bad))
+        if bad[first:].all():
+            notes.append(f"all from element {first} on")
+    if np.isnan(got[bad]).all():
+        notes.append("all NaN")
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _too_much(exercise: Exercise, run: Run, limit: int) -> Finding:
+    biggest = max(run.traffic, key=lambda t: t.loaded + t.stored)
+    return Finding(
+        "traffic",
+        f"The kernels request {run.elements} elements, the limit is {limit}"
+        f"{f' ({exercise.limit_text} + 5 %)' if exercise.limit_text else ''}; most of it through "
+        f"{biggest.argument}: {biggest.loaded} loaded, {biggest.stored} stored.",
+        argument=biggest.argument,
+        lanes=run.elements - limit,
+    )
+
+
+# ---------------------------------------------------------------- verdict
+
+
+def verdict(
+    exercise: Exercise,
+    results: Sequence[CaseResult],
+    compiled: Sequence[CompileFacts] = (),
+    warnings: Sequence[str] = (),
+) -> Verdict:
+    """Points by aspect: its points × cases whose values are right, came from kernels, and pass it."""
+    results = [r for r in results]
+    earned = [r for r in results if _earned(r)]
+    broken = [f for f in compiled if f.error or f.shared > f.shared_limit]
+    aspects = []
+    for name in ASPECTS:
+        points = float(exercise.points.get(name, 0))
+        if not points:
+            continue
+        if name == "compiles":
+            good = [] if broken else earned
+            failing = bool(broken)
+        else:
+            good = [r for r in earned if not _has(r, name)]
+            failing = any(_has(r, name) for r in results)
+        unsure = any(r.status == "could_not_check" for r in results)
+        share = len(good) / len(results) if results else 0.0
+        if share == 1:
+            status = "pass"
+        elif failing or name == "values" and any(r.status == "fail" for r in results):
+            status = "fail"
+        elif unsure:
+            status = "could_not_check"
+        else:
+            status = "not_reached" if not earned else "fail"
+        aspects.append(Aspect(name, status, round(points * share, 2), points))
+    findings = [f for r in results for f in r.findings]
+    findings += [_compile_finding(f) for f in broken]
+    if not findings and any(r.status == "could_not_check" for r in results):
+        outcome = "could_not_check"
+    else:
+        outcome = "fail" if findings else "pass"
+    message = next((r.message for r in results if r.message), "")
+    return Verdict(
+        exercise.id,
+        outcome,
+        tuple(aspects),
+        tuple(_distinct(findings)),
+        tuple(results),
+        tuple(compiled),
+        tuple(dict.fromkeys([*warnings, *(w for r in results if r.run for w in r.run.warnings)])),
+        message,
+    )
+
+
+def _has(result: CaseResult, aspect: str) -> bool:
+    return any(ASPECT_OF_KIND[f.kind] == aspect for f in result.findings)
+
+
+def _earned(result: CaseResult) -> bool:
+    kinds = {f.kind for f in result.findings}
+    return result.status != "could_not_check" and not kinds & (_WRONG | _NOT_EARNED)
+
+
+def _compile_finding(facts: CompileFacts) -> Finding:
+    message = facts.error or (
+        f"{facts.kernel} needs {facts.shared} bytes of shared memory a block, the {facts.card} has "
+        f"{facts.shared_limit}: use smaller tiles or fewer stages."
+    )
+    return Finding("compile", message, facts.kernel)
+
+
+def _distinct(findings: Sequence[Finding]) -> list[Finding]:
+    """The same fault in several cases is told once, by the first case that showed it."""
+    seen: dict[tuple, Finding] = {}
+    for finding in findings:
+        key = (finding.kind, finding.kernel, finding.argument, finding.line)
+        seen.setdefault(key, finding)
+    order = {
+        k: i
+        for i, k in enumerate(
+            (
+                "interface",
+                "compile",
+                "torch_computed",
+                "out_of_bounds",
+                "uninitialised",
+                "undefined_lane",
+                "race",
+                "unwritten",
+                "values",
+                "traffic",
+            )
+        )
+    }
+    return sorted(seen.values(), key=lambda f: order[f.kind])
+
+
+def failed(exercise: Exercise, case: Case, finding: Finding) -> CaseResult:
+    """A case that could not run because of the student's side."""
+    return CaseResult(case, "fail", (finding,))
+
+
+def not_checked(case: Case, message: str) -> CaseResult:
+    """A case that could not be checked because of our side."""
+    return replace(CaseResult(case, "could_not_check", ()), message=message)
