@@ -141,14 +141,45 @@ def drop_rights(may_fork: bool) -> None:
 # System calls that a kernel's author never needs. The first line would change namespaces or look
 # into other processes; the second reaches odd corners of the kernel; the third holds memory that
 # no resource limit counts.
-_DENIED = """
-    mount umount2 pivot_root chroot unshare setns ptrace process_vm_readv process_vm_writev
-    add_key request_key keyctl bpf userfaultfd perf_event_open io_uring_setup io_uring_enter
-    io_uring_register kexec_load kexec_file_load init_module finit_module delete_module open_tree
-    move_mount fsopen fsconfig fsmount mount_setattr open_by_handle_at
-    memfd_create memfd_secret shmget msgget semget mq_open
-""".split()
-_PROCESSES = "fork vfork execve execveat".split()
+_DENIED = [
+    "mount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "unshare",
+    "setns",
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "add_key",
+    "request_key",
+    "keyctl",
+    "bpf",
+    "userfaultfd",
+    "perf_event_open",
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "kexec_load",
+    "kexec_file_load",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "open_tree",
+    "move_mount",
+    "fsopen",
+    "fsconfig",
+    "fsmount",
+    "mount_setattr",
+    "open_by_handle_at",
+    "memfd_create",
+    "memfd_secret",
+    "shmget",
+    "msgget",
+    "semget",
+    "mq_open",
+]
+_PROCESSES = ["fork", "vfork", "execve", "execveat"]
 
 # Numbers of system calls: arch/x86/entry/syscalls/syscall_64.tbl and asm-generic/unistd.h.
 _SAME = {

@@ -16,6 +16,8 @@ from autograder import exercises
 from autograder.records import Case, Rejected
 
 _SECRET_BYTES = 32
+# A course may be a directory of its own whose nbgrader_config.py loads the checkout's.
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,18 @@ class Course:
         return value
 
     def hidden(self, assignment: str) -> dict | None:
-        """What stands in ``course/hidden/NN_name.json``; None where the file does not exist."""
-        path = self.root / "course" / "hidden" / f"{assignment}.json"
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise Rejected(f"course/hidden/{assignment}.json is not valid JSON: {error}") from None
+        """What stands in ``course/hidden/NN_name.json`` of the course, or of the checkout that this
+        package belongs to; None where neither exists (a student's bundle)."""
+        for root in (self.root, _CHECKOUT):
+            path = root / "course" / "hidden" / f"{assignment}.json"
+            try:
+                return json.loads(path.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                continue
+            except ValueError as error:
+                said = f"course/hidden/{assignment}.json is not valid JSON: {error}"
+                raise Rejected(said) from None
+        return None
 
     def cases(self, exercise_id: str, hidden: dict | None) -> tuple[Case, ...]:
         """Public cases of an exercise, then its hidden ones."""

@@ -224,7 +224,9 @@ def serve(role: str, confinement: str) -> None:
         except EOFError:
             return
         limits = Limits(**job.pop("limits", {}))
-        end, data = run_confined(lambda emit, job=job: module.perform(job, emit), limits, confinement)
+        end, data = run_confined(
+            lambda emit, job=job: module.perform(job, emit), limits, confinement
+        )
         write_frame(answers, json.dumps(end.__dict__).encode())
         write_frame(answers, data)
 

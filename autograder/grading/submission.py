@@ -74,7 +74,9 @@ def _read_file(directory: Path, name: str) -> bytes:
         # O_NONBLOCK: opening a FIFO must not wait for a writer.
         fd = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        found = sorted(entry.name for entry in os.scandir(directory) if entry.name != "timestamp.txt")
+        found = sorted(
+            entry.name for entry in os.scandir(directory) if entry.name != "timestamp.txt"
+        )
         there = f"only {', '.join(repr(n) for n in found[:3])}" if found else "nothing"
         raise Rejected(f"There is no {name} in the submission; it holds {there}.") from None
     except OSError:

@@ -16,8 +16,8 @@ import os
 import sys
 from typing import Any
 
-from autograder.grading.arrays import from_npy, to_npy
 from autograder.cells import run_cells
+from autograder.grading.arrays import from_npy
 from autograder.records import CouldNotCheck, Kernel, Rejected, Tensor
 
 MOST_CONFIGS = 16  # autotune configurations that are judged; each is a trace of its own
@@ -77,11 +77,14 @@ def _solve(job: dict):
 
 
 def _record(task: dict, namespace: dict):
-    """A trace for every case; for the first one also for every autotune configuration."""
+    """A trace for every case; for some also one for every autotune configuration."""
     from autograder.trace.record import record
     from autograder.trace.serial import to_json
 
     function = namespace.get(task["name"])
+    if function is None:
+        yield {"exercise": task["exercise"], "missing": task["name"]}
+        return
     for index, geometry in enumerate(task["cases"]):
         arguments = tuple(_argument(a) for a in geometry)
         config, configs = 0, 1
@@ -92,14 +95,23 @@ def _record(task: dict, namespace: dict):
                     function, arguments, backward=task.get("backward", False), config=config
                 )
                 line["trace"] = to_json(trace)
-                if index == 0:
+                if index in task.get("all_configs", ()):
                     configs = min(trace.configs, MOST_CONFIGS)
             except Rejected as error:
-                line["rejected"] = str(error)[:_LONGEST]
+                line["rejected"] = _rejection(error)
             except CouldNotCheck as error:
                 line["could_not_check"] = str(error)[:_LONGEST]
             yield line
             config += 1
+
+
+def _rejection(error: Rejected) -> dict:
+    return {
+        "kind": getattr(error, "kind", "interface"),
+        "message": str(error)[:_LONGEST],
+        "kernel": str(error.kernel)[:80],
+        "line": int(error.line),
+    }
 
 
 def _plain(task: dict, namespace: dict):
@@ -116,7 +128,7 @@ def _plain(task: dict, namespace: dict):
             run = run_plain(exercise, solution, tuple(_value(a) for a in arguments))
             line["run"] = run_to_json(run)
         except Rejected as error:
-            line["rejected"] = str(error)[:_LONGEST]
+            line["rejected"] = _rejection(error)
         except CouldNotCheck as error:
             line["could_not_check"] = str(error)[:_LONGEST]
         yield line

@@ -1,0 +1,210 @@
+"""Decides: traces, outputs and answers of one exercise → verdict, points and feedback.
+
+Runs no student Python. It makes secret inputs, replays the traces on them, compares, and renders.
+It runs in forks with limits, because a trace may ask for more than anybody wants to compute.
+
+Jobs: ``inputs`` (unit 01: the arrays of the cases) and ``judge``.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from autograder import exercises
+from autograder.grading.arrays import to_npy
+from autograder.grading.course import hidden_cases
+from autograder.grading.runs import run_from_json
+from autograder.records import (
+    FINDING_KINDS,
+    Aspect,
+    Case,
+    CaseResult,
+    CompileFacts,
+    CouldNotCheck,
+    Exercise,
+    Finding,
+    Rejected,
+    Verdict,
+)
+
+ORDERS = ("forward", "reversed", "shuffled")
+
+
+def prepare() -> None:
+    """Import what every fork needs. Neither torch nor triton is among it."""
+    from autograder.judging import judge_traces  # noqa: F401
+    from autograder.render import html, json, text  # noqa: F401
+    from autograder.trace import serial  # noqa: F401
+
+    exercises.ids()
+
+
+def perform(job: dict, emit) -> None:
+    """Do one job in a fork with limits; ``emit`` writes a line of JSON."""
+    exercise = exercises.get(job["exercise"])
+    cases = exercise.cases + hidden_cases(exercise.id, {exercise.id: job["hidden"]})
+    salt = bytes.fromhex(job["salt"])
+    if job["job"] == "inputs":
+        for case in cases:
+            emit({"arguments": [_sent(a) for a in _arguments(exercise, case, salt)]})
+        return
+    emit(_rendered(exercise, _judged(exercise, cases, salt, job), job["source"]))
+
+
+def _arguments(exercise: Exercise, case: Case, salt: bytes) -> tuple:
+    from autograder.judging import values_of
+
+    return values_of(case, exercise.arguments(case), salt)
+
+
+def _sent(argument: Any) -> dict:
+    return {"npy": to_npy(argument)} if isinstance(argument, np.ndarray) else {"value": argument}
+
+
+# ---------------------------------------------------------------- one exercise
+
+
+def _judged(exercise: Exercise, cases: Sequence[Case], salt: bytes, job: dict) -> Verdict:
+    from autograder.verdict import failed, verdict
+
+    if job["problem"]:  # nothing came back that could be judged: a loop, a crash, a missing name
+        finding = Finding("interface", job["problem"])
+        return verdict(exercise, [failed(exercise, case, finding) for case in cases[:1]])
+    if exercise.machine == "quiz":
+        return _quiz(exercise, job)
+    judge = _judge_plain if exercise.machine == "numpy" else _judge_traces
+    lines: dict[int, list[dict]] = {}
+    for line in job["lines"]:
+        if type(line.get("case")) is int:
+            lines.setdefault(line["case"], []).append(line)
+    results = []
+    for number, case in enumerate(cases):
+        arguments = _arguments(exercise, case, salt)
+        results.append(_one_case(exercise, case, lines.get(number, []), arguments, judge, number))
+    facts, warnings = _facts(job["facts"])
+    return verdict(exercise, results, facts, warnings)
+
+
+def _one_case(exercise, case, lines, arguments, judge, number) -> CaseResult:
+    """A case by what was said about it. A forged line is a student's fault at worst; what we cannot
+    do is told as that."""
+    from autograder.verdict import failed, not_checked
+
+    try:
+        for line in lines:
+            if "rejected" in line:
+                return failed(exercise, case, _rejection(line["rejected"]))
+            if "could_not_check" in line:
+                return not_checked(case, _words(line["could_not_check"]))
+        if not lines:
+            return failed(exercise, case, Finding("interface", "The call did not come to an end."))
+        return judge(exercise, case, lines, arguments, number)
+    except Rejected as error:
+        kind = getattr(error, "kind", "interface")
+        return failed(exercise, case, Finding(kind, str(error)))
+    except CouldNotCheck as error:
+        return not_checked(case, str(error))
+    except (KeyError, TypeError, ValueError) as error:
+        return not_checked(
+            case, f"The record of this case cannot be read ({type(error).__name__})."
+        )
+
+
+def _judge_traces(exercise, case, lines, arguments, number) -> CaseResult:
+    from autograder.judging import judge_traces
+    from autograder.trace.serial import from_json
+
+    traces = [from_json(line["trace"]) for line in lines]
+    return judge_traces(exercise, case, traces, arguments, orders=ORDERS, keep_accesses=number == 0)
+
+
+def _judge_plain(exercise, case, lines, arguments, number) -> CaseResult:
+    from autograder.verdict import judge_case
+
+    return judge_case(exercise, case, run_from_json(lines[0]["run"]), arguments)
+
+
+def _rejection(said: Any) -> Finding:
+    if not isinstance(said, dict):
+        raise TypeError("rejected")
+    kind = said.get("kind")
+    line = said.get("line")
+    return Finding(
+        kind if kind in FINDING_KINDS else "interface",
+        _words(said.get("message")),
+        kernel=_words(said.get("kernel"), 80),
+        line=line if type(line) is int and 0 <= line < 1_000_000 else 0,
+    )
+
+
+def _words(value: Any, most: int = 500) -> str:
+    return value[:most] if isinstance(value, str) else ""
+
+
+def _facts(said: Any) -> tuple[tuple[CompileFacts, ...], tuple[str, ...]]:
+    """Compile facts from the sandboxed compiler: numbers and short sentences only."""
+    if isinstance(said, str):
+        return (), (f"The compile proof could not run: {said}",)
+    facts = []
+    for row in said:
+        numbers = {n: int(row[n]) for n in ("shared", "shared_limit", "registers", "spills")}
+        counts = {str(k)[:40]: int(v) for k, v in row["instructions"].items()}
+        words = {n: _words(row[n], 300) for n in ("kernel", "card", "error")}
+        facts.append(
+            CompileFacts(**words, **numbers, instructions=counts, num_warps=int(row["num_warps"]))
+        )
+    return tuple(facts), ()
+
+
+def _quiz(exercise: Exercise, job: dict) -> Verdict:
+    from autograder.exercises.quiz import check_format, score
+
+    given = next((line["answers"] for line in job["lines"] if "answers" in line), None)
+    key = job["key"]
+    if not isinstance(key, dict):
+        return Verdict(
+            exercise.id, "could_not_check", (), (), message="The quiz has no key in course/hidden/."
+        )
+    answers = score(exercise, given, key)
+    wrong = [a for a in answers if not a.right]
+    findings = [*check_format(exercise, given)]
+    findings += [
+        Finding("values", f"{a.question}: {_mark(a)}. {a.explain}".strip(), argument=a.question)
+        for a in wrong
+    ]
+    status = "fail" if wrong else "pass"
+    points = round(sum(a.points for a in answers), 2)
+    aspect = Aspect("values", status, points, exercise.max_points)
+    return Verdict(exercise.id, status, (aspect,), tuple(findings))
+
+
+def _mark(answer) -> str:
+    if answer.given is None:
+        return "no answer"
+    return "partly right" if answer.points else "not right"
+
+
+# ---------------------------------------------------------------- what goes out
+
+
+def _rendered(exercise: Exercise, result: Verdict, source: str) -> dict:
+    """Only this leaves the judge: points, and texts from which hidden cases are gone."""
+    from autograder.render.html import feedback_html, picture
+    from autograder.render.json import verdict_json
+    from autograder.render.public import public_view
+
+    shown = public_view(result, source)
+    drawing = picture(shown)
+    return {
+        "exercise": exercise.id,
+        "outcome": result.verdict,
+        "points": result.points,
+        "max_points": exercise.max_points,
+        "json": verdict_json(shown),
+        "html": feedback_html(shown, exercise),
+        "picture": base64.b64encode(drawing).decode("ascii") if drawing else "",
+    }

@@ -1,0 +1,234 @@
+"""What nbgrader runs in place of its own reading and executing; nbgrader_config.py names these.
+
+``CanonicalExporter`` reads submissions, ``Judge`` stands where Execute stood, ``KeepUndecided``
+follows SaveAutoGrades, ``FeedbackOnly`` prepares the feedback page. All else is nbgrader's own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+from pathlib import Path
+
+from nbconvert.exporters import NotebookExporter
+from nbconvert.preprocessors.sanitize import SanitizeHTML
+from nbformat.v4 import new_output
+from nbgrader import utils
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import Execute, NbGraderPreprocessor
+
+from autograder import exercises
+from autograder.grading import course as course_directory
+from autograder.grading.grader import Graded, Grader, Mark, Request
+from autograder.grading.submission import (
+    canonical,
+    read_release,
+    read_submission,
+)
+from autograder.records import Rejected
+from autograder.render.html import ATTRIBUTES, STYLES, TAGS
+
+KEY = "autograder"  # in the autograded notebook's metadata: status and one sentence
+
+_known: dict[tuple[str, str], Graded] = {}  # what the driver has graded already
+_grader: Grader | None = None
+
+
+@contextlib.contextmanager
+def already(graded: Graded):
+    """While it lasts, nbgrader gets this result and nothing is run again."""
+    key = (graded.student, graded.assignment)
+    _known[key] = graded
+    try:
+        yield
+    finally:
+        del _known[key]
+
+
+def the_grader() -> Grader:
+    """One warm grader for this process: nbgrader's command, or formgrader's server."""
+    global _grader
+    if _grader is None:
+        unsafe = os.environ.get("AUTOGRADER_UNSAFE_NO_SANDBOX") == "1"
+        _grader = Grader(unsafe)
+        atexit.register(_grader.close)
+    return _grader
+
+
+def code_cells(notebook) -> tuple[tuple[str, str], ...]:
+    """(name, source) of the cells that define things: all code but check cells."""
+    cells = []
+    for number, cell in enumerate(notebook.cells, 1):
+        if cell.cell_type == "code" and not utils.is_grade(cell):
+            name = cell.metadata.get("nbgrader", {}).get("grade_id", f"cell {number}")
+            cells.append((name, cell.source))
+    return tuple(cells)
+
+
+def make_request(course, submission, notebook) -> Request:
+    """What the grader needs to know of a submission, self-contained."""
+    return Request(
+        student=submission.student,
+        assignment=submission.assignment,
+        cells=code_cells(notebook),
+        own=tuple(submission.sources),
+        problem=submission.problem,
+        notes=submission.notes,
+        hidden=course.hidden(submission.assignment),
+        salt=course.secret().hex(),
+    )
+
+
+class CanonicalExporter(NotebookExporter):
+    """Writes notebooks, and reads a submission as the released notebook with the student's cells.
+
+    Reading is where a broken notebook would stop a class, before any preprocessor has a say.
+    """
+
+    def from_filename(self, filename, resources=None, **kwargs):
+        names = (resources or {}).get("nbgrader", {})
+        converter = self.parent
+        if not getattr(converter, "_sanitizing", False):
+            return super().from_filename(filename, resources=resources, **kwargs)
+        course = course_directory.Course(Path(converter.coursedir.root))
+        release = read_release(course.release(names["assignment"]))
+        submission = read_submission(
+            Path(filename).parent, names["student"], names["assignment"], release
+        )
+        notebook = canonical(release, submission.sources)
+        notebook.metadata[KEY] = {
+            "problem": submission.problem,
+            "notes": list(submission.notes),
+            "own": sorted(submission.sources),
+        }
+        return self.from_notebook_node(notebook, resources=resources, **kwargs)
+
+
+class Judge(Execute):
+    """In the place of Execute: no kernel runs here; the judge's points and feedback become the
+    output of each check cell, in the form that ``utils.determine_grade`` reads."""
+
+    def preprocess(self, nb, resources=None, km=None):
+        names = resources["nbgrader"]
+        graded = _known.get((names["student"], names["assignment"]))
+        if graded is None:
+            graded = self._grade(nb, names)
+        marks = {check_id(mark.exercise): mark for mark in graded.marks}
+        for cell in nb.cells:
+            if cell.cell_type != "code":
+                continue
+            cell.outputs, cell.execution_count = [], None
+            if utils.is_grade(cell):
+                cell.outputs = _outputs(cell, marks.get(cell.metadata.nbgrader.grade_id))
+        nb.metadata[KEY] = {
+            "status": graded.status,
+            "message": graded.message,
+            "notes": list(graded.notes),
+            "undecided": sorted(id for id, mark in marks.items() if mark.points is None),
+        }
+        return nb, resources
+
+    def _grade(self, nb, names) -> Graded:
+        course = course_directory.Course(Path(self.parent.parent.coursedir.root))
+        read = nb.metadata.get(KEY, {})
+        request = Request(
+            student=names["student"],
+            assignment=names["assignment"],
+            cells=code_cells(nb),
+            own=tuple(read.get("own", ())),
+            problem=read.get("problem", ""),
+            notes=tuple(read.get("notes", ())),
+            hidden=course.hidden(names["assignment"]),
+            salt=course.secret().hex(),
+        )
+        return the_grader().grade(request)
+
+
+def check_id(exercise: str) -> str:
+    """``02.add`` → ``check-02-add``, the grade id of its check cell."""
+    return "check-" + exercise.replace(".", "-")
+
+
+def _outputs(cell, mark: Mark | None) -> list:
+    """One result that is a number in [0, points], with the feedback as its HTML."""
+    if mark is None:
+        # Without an output nbgrader would give full points.
+        said = "This check cell belongs to no exercise that the judge knows."
+        return [new_output("error", ename="Unjudged", evalue=said, traceback=[said])]
+    most = float(cell.metadata.nbgrader.points)
+    share = (mark.points or 0.0) / mark.max_points if mark.max_points else 0.0
+    score = round(min(max(share, 0.0), 1.0) * most, 4)
+    outputs = []
+    if mark.picture:
+        outputs.append(new_output("display_data", data={"image/png": mark.picture}))
+    data = {"text/plain": repr(score), "text/html": mark.html}
+    outputs.append(new_output("execute_result", data=data, execution_count=None))
+    return outputs
+
+
+class KeepUndecided(NbGraderPreprocessor):
+    """After SaveAutoGrades: a score that nobody decided is blank and waits for a person, not 0."""
+
+    def preprocess(self, nb, resources):
+        undecided = nb.metadata.get(KEY, {}).get("undecided", ())
+        names = resources["nbgrader"]
+        with Gradebook(names["db_url"]) as gradebook:
+            for grade_id in undecided:
+                grade = gradebook.find_grade(
+                    grade_id, names["notebook"], names["assignment"], names["student"]
+                )
+                grade.auto_score = None
+                grade.needs_manual_grade = True
+            gradebook.db.commit()
+        return nb, resources
+
+
+class FeedbackOnly(NbGraderPreprocessor):
+    """Leaves on the feedback page what a student looks for: own code, points, what the judge said.
+
+    Check cells lose their source, which holds calls and no news; prose cells stay in the notebook.
+    """
+
+    def preprocess(self, nb, resources):
+        cells = []
+        for cell in nb.cells:
+            marks = cell.metadata.get("nbgrader", {})
+            if marks.get("grade") or marks.get("solution") or marks.get("task"):
+                if marks.get("grade") and not marks.get("solution") and cell.cell_type == "code":
+                    cell.source = ""
+                cells.append(cell)
+        nb.cells = cells
+        nb, resources = _sanitiser().preprocess(nb, resources)
+        about = {"message": "", "notes": [], "undecided": []} | dict(nb.metadata.get(KEY, {}))
+        resources[KEY] = about | {"titles": _titles(resources["nbgrader"]["assignment"])}
+        return nb, resources
+
+
+def _sanitiser() -> SanitizeHTML:
+    """Of HTML only what the judge's own feedback uses; the student's text is escaped in it anyway."""
+    return SanitizeHTML(tags=list(TAGS), attributes=ATTRIBUTES, styles=list(STYLES), strip=True)
+
+
+def _titles(assignment: str) -> dict[str, str]:
+    try:
+        return {check_id(e.id): e.title for e in exercises.of_assignment(assignment)}
+    except Rejected:
+        return {}
+
+
+def set_aside(assignment: str, student: str, notebooks: list[str]) -> None:
+    """nbgrader's pre_convert_hook: moves everything but the notebook and its time stamp out of a
+    submission, before nbgrader would copy it, links followed, into autograded/ and feedback/."""
+    for directory in {Path(notebook).parent for notebook in notebooks}:
+        if directory.is_symlink():
+            continue  # CanonicalExporter refuses it
+        wanted = {Path(notebook).name for notebook in notebooks} | {"timestamp.txt"}
+        for entry in list(os.scandir(directory)):
+            regular = entry.is_file(follow_symlinks=False)
+            small = regular and entry.stat(follow_symlinks=False).st_size <= 20 << 20
+            if entry.name in wanted and small:
+                continue
+            aside = directory.parents[2] / "set_aside" / directory.parent.name / directory.name
+            aside.mkdir(parents=True, exist_ok=True)
+            os.replace(entry.path, aside / entry.name)
