@@ -17,6 +17,7 @@ from autograder.render.style import (
     ON_FILL,
     OUTSIDE,
     READ,
+    STATE_WORDS,
     STATES,
     bare,
     legend,
@@ -80,7 +81,7 @@ def tail(n: int = 98432, block: int = 1024) -> Figure:
         for here, there in ((programs - 1, 0), (programs, block)):
             figure.add_artist(_zoom_line(top, here, bottom, there))
         shown = (ARRAY, INSIDE, BEYOND) if inside < block else (ARRAY, INSIDE)
-        legend(figure, shown, {ARRAY: "block of another program"})
+        legend(figure, shown, words=STATE_WORDS | {ARRAY: "block of another program"})
     return figure
 
 

@@ -1,0 +1,60 @@
+"""What ``inspect_call`` found, as a cell's result: a sentence a finding, and the lanes drawn."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+
+from autograder.records import Finding, Run
+from autograder.render.explain import NOTES
+from autograder.render.neutral import neutral
+
+__all__ = ["show"]
+
+WIDTH = 92
+
+
+class Shown:
+    """The findings of one run; Jupyter gets HTML with a picture, everything else plain text."""
+
+    def __init__(self, run: Run, note: bool):
+        self.findings = run.findings
+        self.note = note
+
+    def _sentences(self) -> list[tuple[str, str]]:
+        told = [(neutral(f.message), NOTES[f.kind] if self.note else "") for f in self.findings]
+        # A question that has just been asked is not asked again.
+        return [
+            (m, n if n not in [k for _, k in told[:i]] else "") for i, (m, n) in enumerate(told)
+        ]
+
+    def __repr__(self) -> str:
+        if not self.findings:
+            return "✓ no findings"
+        return "\n".join(
+            textwrap.fill(f"✗ {message} {note}".rstrip(), WIDTH, subsequent_indent="  ")
+            for message, note in self._sentences()
+        )
+
+    def _repr_html_(self) -> str:
+        if not self.findings:
+            return "<p>✓ no findings</p>"
+        blocks = [
+            f"<p>✗ {html.escape(message)} <em>{html.escape(note)}</em></p>"
+            for message, note in self._sentences()
+        ]
+        return "\n".join((*blocks, _picture(self.findings)))
+
+
+def _picture(findings: tuple[Finding, ...]) -> str:
+    """The lanes of the first finding that knows them, as inline SVG; empty if none does."""
+    from autograder.render.lanes import lanes_over_array
+    from autograder.render.style import svg
+
+    drawn = [f.access for f in findings if f.access is not None and len(f.access.programs)]
+    return svg(lanes_over_array(drawn[0])) if drawn else ""
+
+
+def show(run: Run, note: bool = True) -> Shown:
+    """The run's findings, to stand at the end of a cell; ``note`` adds the question to ask."""
+    return Shown(run, note)

@@ -1,0 +1,169 @@
+"""GPU cells, pictures and questions of lesson 02, on a machine without a card."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+import torch
+
+from autograder import measuring
+from autograder.measuring import Measured, Timing, TritonMissing, gpu, measure, versions
+from autograder.records import Finding, Run
+from autograder.render.inspected import show
+from autograder.render.lesson02 import fusion, roof, tail
+from autograder.render.questions import questions_text
+from autograder.render.style import svg
+from autograder.triton_interpreter import interpret
+
+CARD = "NVIDIA GeForce RTX 4080"
+
+
+def never(size):
+    raise AssertionError("nothing may be timed here")
+
+
+@pytest.fixture
+def no_card(monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+def test_without_a_card_nothing_is_timed_and_the_expectation_is_marked_as_one(no_card, capsys):
+    result = measure(never, (1024,), bytes_of=lambda n: 12 * n, expect="80–90 % of peak")
+    assert result.timings == ()
+    assert "there is no GPU here" in repr(result)
+    assert "Expected on a GPU: 80–90 % of peak" in repr(result)
+    assert gpu("a table") is False
+    assert "Expected on a GPU: a table" in capsys.readouterr().out
+
+
+def test_the_interpreter_is_never_timed(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    result = measure(never, (1024,), bytes_of=lambda n: 12 * n, expect="80–90 % of peak")
+    assert result.timings == () and "TRITON_INTERPRET is set" in repr(result)
+
+
+def test_a_timing_becomes_bytes_over_time_and_a_share_of_the_cards_peak(monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
+    monkeypatch.setattr("triton.testing.do_bench", lambda function, **_: (2.0, 1.9, 2.2))
+    result = measure(
+        lambda n: {"add": lambda: None}, (2**26,), bytes_of=lambda n: 12 * n, expect=""
+    )
+    (timing,) = result.timings
+    assert timing.gbs == pytest.approx(12 * 2**26 / 2e-3 / 1e9)
+    assert result.bandwidth == 716.8
+    assert "67,108,864" in repr(result) and "403" in repr(result) and "56%" in repr(result)
+    faster = Timing("add", 2**26, 1.0, 1.0, 1.0, 805.3)
+    assert "112%" in repr(Measured((faster,), CARD, 716.8))
+
+
+def test_more_than_the_peak_is_not_left_without_a_word(monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
+    monkeypatch.setattr("triton.testing.do_bench", lambda function, **_: (0.001, 0.001, 0.001))
+    result = measure(lambda n: {"add": never}, (2**20,), bytes_of=lambda n: 12 * n, expect="")
+    assert "Above 100 % of peak" in repr(result)
+
+
+def test_versions_name_what_runs_here(no_card):
+    assert f"torch {torch.__version__}" in versions() and "no GPU" in versions()
+
+
+def test_without_triton_the_first_cell_says_one_sentence(monkeypatch):
+    monkeypatch.setattr(measuring.platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(TritonMissing) as caught:
+        versions()
+    (sentence,) = caught.value._render_traceback_()  # what Jupyter shows in place of a traceback
+    assert "Linux only (this is Darwin)" in sentence and "unit 01 works" in sentence
+
+
+def test_a_script_prints_from_inside_a_kernel():
+    script = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    print("µ", offsets, offsets < n)
+
+kernel[(1,)](torch.zeros(3), 3, BLOCK_SIZE=4)
+raise SystemExit(3)
+"""
+    told = interpret(script)
+    assert "µ [0 1 2 3] [ True  True  True False]" in told
+    assert "ended with exit code 3" in told
+
+
+def test_a_script_that_does_not_end_is_stopped():
+    assert "stopped after 0.5 seconds" in interpret("while True: pass", timeout=0.5)
+
+
+# ---------------------------------------------------------------- pictures and questions
+
+
+def words_of(figure) -> str:
+    return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
+
+
+def test_the_last_block_is_drawn_with_its_numbers():
+    words = words_of(tail(98432, 1024))
+    for part in ("97 programs own 98 432 elements", "128", "896 without", "98 304", "99 327"):
+        assert part in words
+    assert "without" not in words_of(tail(4096, 1024))
+
+
+def test_the_roof_stands_where_the_data_sheet_puts_it():
+    words = words_of(roof({"add": (1, 12), "fma_relu": (2, 16)}))
+    assert "below 68 FLOP a byte" in words  # 48.7e12 / 716.8e9
+    assert "60 GFLOP/s at most" in words and "90 GFLOP/s at most" in words
+    assert "predictions" in words and "measured" not in words
+
+
+def test_measured_points_are_told_apart_from_predictions():
+    ran = (Timing("add", 2**20, 1.0, 1, 1, 300.0), Timing("add", 2**27, 1.0, 1, 1, 610.0))
+    words = words_of(roof({"add": (1, 12)}, measured=Measured(ran, CARD, 716.8)))
+    assert "crosses were measured here" in words
+    assert "add, 610 GB/s" in words and "300" not in words  # the largest size
+    unknown = words_of(roof({"add": (1, 12)}, measured=Measured(ran, "NVIDIA X1", None)))
+    assert "NVIDIA X1 is not in the table of cards" in unknown and "610" not in unknown
+
+
+def test_pictures_become_svg():
+    for figure in (tail(), fusion(), roof({"add": (1, 12)})):
+        assert svg(figure).startswith("<svg")
+
+
+def test_findings_are_shown_once_each_with_their_question_and_escaped():
+    fault = Finding("values", "3 of 5 values are <wrong>.")
+    shown = show(Run((), (fault, fault)))
+    assert repr(shown).count("should") + repr(shown).count("by hand") == 1
+    assert "&lt;wrong&gt;" in shown._repr_html_() and "<wrong>" not in shown._repr_html_()
+    assert repr(show(Run((), ()))) == "✓ no findings"
+
+
+def test_questions_are_readable_as_text():
+    text = questions_text(
+        {
+            "question": "How many?",
+            "type": "numeric",
+            "answers": [{"type": "value", "value": 5, "correct": True, "feedback": "Count."}],
+        },
+        {
+            "question": "Which?",
+            "type": "multiple_choice",
+            "answers": [
+                {"answer": "this", "correct": False},
+                {"answer": "that", "correct": True, "feedback": "Because."},
+            ],
+        },
+    )
+    asked, answers = text.split("Answers")
+    assert "1. How many? (a number)" in asked and "b) that" in asked and "Because" not in asked
+    assert "1. 5. Count." in answers and "2. b. Because." in answers
