@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from autograder.records import Rejected
+
 # (pattern in Triton's message, what to say). ``\1`` inserts a group; first match wins.
 _REASONS: tuple[tuple[str, str], ...] = (
     (
@@ -206,8 +208,8 @@ def explain(
     name: str,
     locate: Callable[[str], tuple[str, int] | None],
     runtime: frozenset[str] = frozenset(),
-) -> str:
-    """One sentence for the error that lowering kernel ``name`` raised.
+) -> Rejected:
+    """The error that lowering kernel ``name`` raised, as a sentence with kernel and line.
 
     ``locate(src)`` gives (function name, line of its ``def``) for the text of a student's kernel
     or helper, None for Triton's own library: the sentence names the innermost line of the
@@ -223,10 +225,12 @@ def explain(
         message = _plain(error) or message
         error = error.__cause__
     if where is None:
-        return f"{name} does not compile: {_reason(message, None, runtime)}"
+        sentence = f"{name} does not compile: {_reason(message, None, runtime)}"
+        return Rejected(sentence, "compile", kernel=name)
     function, line, source = where
     text = source.splitlines()[node.lineno - 1].strip()
-    return f"{function}, line {line} `{text}`: {_reason(message, node, runtime)}"
+    sentence = f"{function}, line {line} `{text}`: {_reason(message, node, runtime)}"
+    return Rejected(sentence, "compile", line, function)
 
 
 def _plain(error: BaseException) -> str:

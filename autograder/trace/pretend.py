@@ -33,6 +33,7 @@ _FACTORIES = frozenset(
     )
 )
 _TENSOR = torch.Tensor
+# Method wrappers: made anew at every look, so compared by ==.
 _IS_CUDA, _DEVICE = _TENSOR.is_cuda.__get__, _TENSOR.device.__get__
 
 
@@ -51,9 +52,9 @@ class Pretend(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
-        if func is _DEVICE:
+        if func == _DEVICE:
             return torch.device("cpu") if self.on_host(args[0]) else _CUDA
-        if func is _IS_CUDA:
+        if func == _IS_CUDA:
             return not self.on_host(args[0])
         if func is _TENSOR.get_device:
             return -1 if self.on_host(args[0]) else 0

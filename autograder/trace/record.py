@@ -19,7 +19,7 @@ import numpy as np
 import torch
 import triton
 
-from autograder.ir.lower import hooked
+from autograder.ir.hook import hooked
 from autograder.records import CouldNotCheck, Peek, Rejected, Tensor, Trace, View
 from autograder.trace.pretend import pretend_card
 from autograder.trace.tape import Execute, Looks, Tape, is_library
