@@ -39,10 +39,10 @@ setup: $(VENV)/.installed  ## make .venv with everything in it
 lab: setup  ## open JupyterLab on the first lesson
 	@test ! -d course || $(PY) -m course.build --missing
 	$(PY) -m jupyterlab --port=$(PORT) --ServerApp.root_dir="$(CURDIR)" \
-	--ServerApp.default_url="/lab/tree/$(FIRST)?file-browser-path=/" \
+	--LabApp.default_url="/lab/tree/$(FIRST)?file-browser-path=/" \
 	$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_FLAGS)
 
-# ---- From here on for instructors; what students get ends above (course/bundle.py).
+# ---- From here on for instructors (course/bundle.py leaves it out).
 .PHONY: test build sync bundle demo grade bench lint doctor
 
 JOBS ?= 2
