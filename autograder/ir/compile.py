@@ -39,6 +39,13 @@ _MARK = (
     "\0"  # the child writes it to stderr before each kernel, so that complaints can be told apart
 )
 
+# What the child gets of ours: TRITON_INTERPRET, dump, override and optimiser settings that a
+# student made must not steer the proof.
+_ENVIRONMENT = (
+    *("PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH"),
+    *("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_LIBDEVICE_PATH"),
+)
+
 Runner = Callable[[Sequence[str], bytes], tuple[int, bytes, bytes]]
 
 
@@ -178,12 +185,7 @@ def _triton_version() -> str:
 
 def run_child(argv: Sequence[str], request: bytes) -> tuple[int, bytes, bytes]:
     """Start ``argv`` beside us, feed it ``request``, wait at most ten minutes."""
-    environment = {
-        # A student's TRITON_INTERPRET, dump or override settings must not steer the proof.
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("TRITON_", "MLIR_", "LLVM_")) or name.endswith("_PATH")
-    }
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     root = Path(__file__).parents[2]  # so that a file `triton.py` beside a notebook is not imported
     try:
         done = subprocess.run(

@@ -1,0 +1,48 @@
+"""Every faulty kernel of the table gives exactly its findings, every right one none."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from autograder.checking import inspect_call
+from tests.kernels import (  # each import fills its part of the tables
+    faulty_bounds,
+    faulty_contents,  # noqa: F401
+    faulty_races,  # noqa: F401
+    faulty_tiles,  # noqa: F401
+    right_blocks,  # noqa: F401
+    right_simple,  # noqa: F401
+)
+from tests.kernels.table import FAULTY, RIGHT, Example, key
+
+
+def _rows(table: list[Example]):
+    return [pytest.param(row, id=row.label.replace(" ", "-")) for row in table]
+
+
+@pytest.mark.parametrize("row", _rows(FAULTY))
+def test_exactly_the_expected_findings(row: Example):
+    run = inspect_call(row.host, *row.made())
+    assert Counter(map(key, run.findings)) == Counter(fault.key() for fault in row.faults)
+
+
+@pytest.mark.parametrize("row", _rows(RIGHT))
+def test_nothing_is_found_in_a_right_kernel(row: Example):
+    run = inspect_call(row.host, *row.made())
+    assert [finding.message for finding in run.findings] == []
+    assert run.outputs
+
+
+def test_the_tables_are_as_large_as_promised():
+    assert len(FAULTY) >= 60
+    assert len(RIGHT) >= 40
+    labels = Counter(row.label for row in [*FAULTY, *RIGHT])
+    assert [label for label, count in labels.items() if count > 1] == []
+
+
+def test_a_row_must_mark_its_line():
+    fault = faulty_bounds.bounds(faulty_bounds.copy_masked, "x", (0,), 1, "nowhere")
+    with pytest.raises(ValueError, match="0 lines marked"):
+        fault.key()
