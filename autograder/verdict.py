@@ -22,7 +22,7 @@ from autograder.records import (
 
 # Findings of these kinds mean that the values are wrong, or that no kernel earned them.
 _WRONG = {"values", "unwritten", "interface"}
-_NOT_EARNED = {"torch_computed"}
+_NOT_EARNED = {"torch_computed", "compile"}
 
 
 def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> CaseResult:

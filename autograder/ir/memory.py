@@ -249,7 +249,7 @@ class Memory:
             if not index.size:
                 continue
             data, _, _, factor, first = window.reach(pointer.dtype)
-            bits = encode(value_here, pointer.dtype)
+            bits = np.ascontiguousarray(encode(value_here, pointer.dtype))
             buffer = window.buffer
             self._clash(op, window, buffer.writer, index, programs, factor, first, "write")
             self._clash(op, window, buffer.reader, index, programs, factor, first, "read")
