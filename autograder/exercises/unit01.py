@@ -2,7 +2,8 @@
 
 Inputs are float32, contiguous. Tolerances follow from counting roundings; u = 2^-24 is float32's
 unit roundoff: one operation with the exact result e returns a number within u |e| of it. A kernel
-that computes wider than float32 rounds once, when it stores, so it stays within the same bounds.
+that computes wider than float32 rounds once, when it stores, so it stays within the same bounds;
+for the same reason a C of float64 is accepted, although the text asks for float32.
 
 Traffic limits are the lesson's closed forms and 5 % more, in numbers read and written.
 """
@@ -140,12 +141,12 @@ ADD = Exercise(
     names=("add_kernel",),
     machine="numpy",
     cases=(
-        Case("ten blocks, the last one ragged", {"n": 1200, "BLOCK": 128}),
+        Case("ten blocks, the last one ragged", {"n": 600, "BLOCK": 64}),
         Case("a round 1000", {"n": 1000, "BLOCK": 256}),
-        Case("whole blocks", {"n": 1024, "BLOCK": 256}),
+        Case("whole blocks", {"n": 512, "BLOCK": 128}),
         Case("less than a block", {"n": 5, "BLOCK": 8}),
         Case("one number", {"n": 1, "BLOCK": 16}),
-        Case("large numbers", {"n": 777, "BLOCK": 128, "fill": "large"}),
+        Case("large numbers", {"n": 333, "BLOCK": 32, "fill": "large"}),
     ),
     points={"values": 2, "bounds": 1, "races": 1, "traffic": 1},
     arguments=_add_arguments,
@@ -153,7 +154,6 @@ ADD = Exercise(
     tolerance=_add_tolerance,
     limit=lambda case: _with_slack(3 * case.sizes["n"]),
     limit_text="3n",
-    outputs=lambda case: (Tensor((case.sizes["n"],)),),
     drive=_drive_add,
     hints=(
         "Take n = 10 and BLOCK = 4 and write down, for pid (0,), (1,) and (2,), which offsets are "
@@ -165,8 +165,8 @@ ADD = Exercise(
     ),
     notes=_NOTES
     | {
-        "unwritten": "Which offsets are those of program 0, and which those of program 1? Does "
-        "pid[0] move by one number or by one block?",
+        "unwritten": "Which numbers does program 0 own, which program 1, and does the store reach "
+        "all of them?",
         "traffic": "3n is one load of x, one of y and one store. Which number crosses twice?",
         "values": "Take n = 5: which offsets does program 0 load, and where does it store the sum?",
         "interface": "The check calls add_kernel(pid, x, y, out, n, BLOCK); pid is a tuple, and "
@@ -185,6 +185,7 @@ SOFTMAX = Exercise(
         Case("rows of five", {"M": 7, "N": 5, "BLOCK": 8}),
         Case("rows of negatives", {"M": 6, "N": 100, "BLOCK": 128, "fill": "negative"}),
         Case("inputs up to ±1e4", {"M": 5, "N": 200, "BLOCK": 256, "fill": "large"}),
+        Case("large negatives", {"M": 4, "N": 90, "BLOCK": 128, "fill": "large_negative"}),
         Case("one row", {"M": 1, "N": 33, "BLOCK": 64}),
     ),
     points={"values": 3, "bounds": 1, "races": 1, "traffic": 2},
@@ -193,7 +194,6 @@ SOFTMAX = Exercise(
     tolerance=_softmax_tolerance,
     limit=lambda case: _with_slack(2 * case.sizes["M"] * case.sizes["N"]),
     limit_text="2MN",
-    outputs=lambda case: (Tensor((case.sizes["M"], case.sizes["N"])),),
     drive=_drive_softmax,
     hints=(
         "A lane of the tail has no number, yet it takes part in the maximum and in the sum. Which "
@@ -206,7 +206,8 @@ SOFTMAX = Exercise(
     ),
     notes=_NOTES
     | {
-        "unwritten": "Where does row pid[0] begin, and where does it end?",
+        "unwritten": "Where does row pid[0] begin, where does it end, and does the store reach "
+        "all of it?",
         "traffic": "2MN is one load and one store of every number. Does a step after the load read "
         "the row again?",
         "values": "What do the lanes of the tail hold, and what do they do to the maximum and to "
@@ -236,7 +237,6 @@ MATMUL = Exercise(
     tolerance=_matmul_tolerance,
     limit=_matmul_limit,
     limit_text="M·N·K·(1/BM + 1/BN) + M·N",
-    outputs=lambda case: (Tensor((case.sizes["M"], case.sizes["N"])),),
     drive=_drive_matmul,
     hints=(
         "Program (i, j) owns one tile of C. Which rows of A and which columns of B does it need, "

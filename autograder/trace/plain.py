@@ -30,7 +30,8 @@ def run_plain(
 
     ``arguments``: NumPy arrays and scalars, all the kernel's own: they may change. An array that
     arrives full of NaN is an output to be filled; every other one is an input.
-    Outputs are empty where the run stopped early or returned no array, which a finding explains.
+    Where an access outside its array stopped the run, the outputs are as far as the kernel came;
+    where anything else stopped it, there are none. A finding says what it was.
     ``Run.traffic`` counts by argument, in elements. NumPy's warnings are in ``Run.warnings``.
     ``Run.accesses`` holds every access if ``keep_accesses``; a finding always has its own.
     Raises CouldNotCheck if our own side fails.
@@ -42,48 +43,52 @@ def run_plain(
     with recorded(poisoned=fresh) as record, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         returned, findings = _driven(exercise, solution, arguments)
-    if any(fault.kind == "out_of_bounds" for fault in record.faults):
-        findings = []  # the access outside is what stopped the kernel, or would have on a GPU
     findings = [_finding(fault, record) for fault in record.faults] + findings
-    outputs = tuple(value for value in returned if isinstance(value, np.ndarray))
-    if len(outputs) < len(returned):
+    stopped = returned is None
+    if stopped and not any(f.kind == "interface" for f in findings):
+        # What kernels were given and may have filled, as far as they came.
+        returned = tuple(a for a in record.given if not any(a is i for i in inputs))
+    outputs = tuple(value for value in returned or () if isinstance(value, np.ndarray))
+    if returned and len(outputs) < len(returned):
         outputs = ()
         findings.append(_no_array(exercise, returned))
     if outputs:
-        findings += _missing(record, outputs) or _bypassed(record, outputs, inputs)
-    findings += _changed(record, inputs, before)
+        outputs, missing = _missing(record, outputs, fresh)
+        findings += missing or _bypassed(record, outputs, inputs)
+    changed = (a for a, was in zip(inputs, before, strict=True) if not _equal(a, was))
     return Run(
         outputs=tuple(Output(values, values.dtype.name) for values in outputs),
         findings=tuple(findings),
         traffic=record.traffic(),
         accesses=record.accesses() if keep_accesses else (),
         warnings=tuple(dict.fromkeys(f"NumPy, line {w.lineno}: {w.message}" for w in warned)),
+        changed=tuple(record.name(a) for a in changed),
     )
 
 
-def _driven(exercise: Exercise, solution: Mapping, arguments: tuple) -> tuple[tuple, list[Finding]]:
-    """What the solution returned; or nothing, and what stopped it."""
+def _driven(exercise: Exercise, solution: Mapping, arguments: tuple):
+    """(what the solution returned, no findings), or (None, what stopped it)."""
     for name in exercise.names:
         if not callable(solution.get(name)):
             what = (
                 f"is {_said(solution[name])}, not a function" if name in solution else "is missing"
             )
-            return (), [Finding("interface", f"{name} {what}.")]
+            return None, [Finding("interface", f"{name} {what}.")]
     try:
         return exercise.drive(solution, arguments), []
     except minitriton.OutOfBounds:
-        return (), []  # already in the record
+        return None, []  # in the record already
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if is_students(frame.filename)]
+        frames = [frame for frame in frames if is_students(frame.filename)]
         said = " ".join(str(error).split())[:200].rstrip(".")
         what = type(error).__name__ + (f": {said}" if said else "")
-        if lines:
-            return (), [
-                Finding("interface", f"It stopped at line {lines[-1]}, {what}.", line=lines[-1])
-            ]
+        if frames:
+            line, name = frames[-1].lineno, frames[-1].name
+            message = f"{name} stopped at line {line} with {what}."
+            return None, [Finding("interface", message, kernel=name, line=line)]
         if isinstance(error, TypeError):  # raised by the call itself, before the first line
-            return (), [Finding("interface", f"The call failed: {said}.")]
+            return None, [Finding("interface", f"The call failed: {said}.")]
         raise CouldNotCheck(f"{exercise.id} could not be run here ({what}).") from error
 
 
@@ -142,21 +147,24 @@ _SENTENCES = {
 }
 
 
-def _missing(record: Recorder, outputs: tuple[np.ndarray, ...]) -> list[Finding]:
-    """Elements that no store reached, of outputs that a kernel was given."""
-    findings = []
+def _missing(record: Recorder, outputs: tuple, fresh: list) -> tuple[tuple, list[Finding]]:
+    """Elements that nobody wrote, of outputs that a kernel was given; they become NaN, as what
+    ``np.empty`` leaves there would differ from run to run."""
+    kept, findings = [], []
     for values in outputs:
         cells, name = record.cells(values), record.name(values)
         left = ~cells.stored[cells.all_of(values)]
+        if any(values is f for f in fresh):
+            left &= np.isnan(values)  # others were written past store: _bypassed says that
         if cells.name and left.any():
             place = ", ".join(str(i) for i in np.argwhere(left)[0])
-            message = (
-                f"no store wrote {left.sum()} of the {_numbers(left.size)} of {name}, the first of "
-                f"them {name}[{place}]."
-            )
-            lanes = int(left.sum())
-            findings.append(Finding("unwritten", message, argument=name, lanes=lanes))
-    return findings
+            some = f"{left.sum()} of the" if not left.all() else "any of the"
+            message = f"no store wrote {some} {_numbers(left.size)} of {name}"
+            message += "." if left.all() else f", the first of them {name}[{place}]."
+            findings.append(Finding("unwritten", message, argument=name, lanes=int(left.sum())))
+            values = np.where(left, np.nan, values)
+        kept.append(values)
+    return tuple(kept), findings
 
 
 def _bypassed(record: Recorder, outputs: tuple, inputs: list[np.ndarray]) -> list[Finding]:
@@ -165,31 +173,16 @@ def _bypassed(record: Recorder, outputs: tuple, inputs: list[np.ndarray]) -> lis
     traffic = record.traffic()
     loaded, stored = sum(t.loaded for t in traffic), sum(t.stored for t in traffic)
     want_loaded, want_stored = sum(a.size for a in inputs), sum(a.size for a in outputs)
-    if loaded >= want_loaded and stored >= want_stored:
-        return []
-    return [
-        Finding(
-            "torch_computed",
-            f"load read {loaded} numbers and store wrote {stored}, but the inputs have "
-            f"{want_loaded} and the result has {want_stored}: the rest went past load and store.",
+    if stored < want_stored:
+        message = f"store wrote {stored} numbers, and the result has {want_stored}: NumPy wrote it."
+    elif loaded < want_loaded:
+        message = (
+            f"load read {loaded} numbers, and the inputs have {want_loaded}: the kernel leaves "
+            "some out, or NumPy read them without load."
         )
-    ]
-
-
-def _changed(record: Recorder, inputs: list, before: list[np.ndarray]) -> list[Finding]:
-    """Inputs that are not what they were."""
-    findings = []
-    for array, was in zip(inputs, before, strict=True):
-        changed = int((~((array == was) | ((array != array) & (was != was)))).sum())
-        if changed:
-            name = record.name(array)
-            stores = (e for e in record.events if e.operation == "store" and e.argument == name)
-            line = next((event.line for event in stores), 0)
-            message = (
-                f"{name} is an input, and {changed} of its {_numbers(array.size)} were changed."
-            )
-            findings.append(Finding("interface", message, argument=name, line=line, lanes=changed))
-    return findings
+    else:
+        return []
+    return [Finding("torch_computed", message)]
 
 
 def _no_array(exercise: Exercise, returned: tuple) -> Finding:
@@ -198,6 +191,10 @@ def _no_array(exercise: Exercise, returned: tuple) -> Finding:
         "interface",
         f"{exercise.names[-1]} returned {_said(wrong)}; it has to return a NumPy array.",
     )
+
+
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
 def _way(event: Event) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -116,6 +115,7 @@ class Recorder:
 
     def __init__(self):
         self.events: list[Event] = []
+        self.given: list[np.ndarray] = []  # arrays that a launch passed to a kernel, each once
         self._faults: dict[tuple, Fault] = {}
         self._cells: dict[int, Cells] = {}
         self._kernel = ""
@@ -139,6 +139,8 @@ class Recorder:
         for name, value in bound.items():
             if isinstance(value, np.ndarray):
                 self.cells(value).name = name
+                if not any(value is array for array in self.given):
+                    self.given.append(value)
 
     def access(self, operation, program, array, offsets, active, values) -> None:
         """A load or a store is about to happen."""
@@ -185,21 +187,10 @@ class Recorder:
 
     def traffic(self) -> tuple[Traffic, ...]:
         """Numbers requested, by argument, over all launches."""
-        itemsize: dict[str, int] = {}
-        count: dict[str, Counter] = {}
+        by_argument: dict[str, list[Event]] = {}
         for event in self.events:
-            on = event.active & event.inside
-            moved = int(np.count_nonzero(on))
-            size = itemsize.setdefault(event.argument, event.array.itemsize)
-            sectors = np.unique(event.offsets[on] * size // _SECTOR).size if moved > 1 else moved
-            count.setdefault(event.argument, Counter()).update(
-                {
-                    "loaded" if event.operation == "load" else "stored": moved,
-                    "masked": event.active.size - int(np.count_nonzero(event.active)),
-                    "sectors": sectors,
-                }
-            )
-        return tuple(Traffic(name, itemsize[name], **numbers) for name, numbers in count.items())
+            by_argument.setdefault(event.argument, []).append(event)
+        return tuple(_traffic(name, events) for name, events in by_argument.items())
 
     def accesses(self) -> tuple[Access, ...]:
         """The events, with the programs of a launch that did the same step stacked."""
@@ -273,6 +264,23 @@ class Recorder:
             number = others[where][0]
             other = next((pid for pid, n in self._numbers.items() if n == number), None)
         self._faults[key] = Fault(kind, event, lanes, int(offsets[where][0]), other)
+
+
+def _traffic(argument: str, events: list[Event]) -> Traffic:
+    size = events[0].array.itemsize
+    touched = [e.offsets[e.active & e.inside] for e in events]
+    moved = np.array([offsets.size for offsets in touched])
+    loads = np.array([e.operation == "load" for e in events])
+    sectors = np.concatenate(touched) * size // _SECTOR
+    pairs = np.repeat(np.arange(len(events)), moved) * (sectors.max(initial=0) + 1) + sectors
+    return Traffic(
+        argument,
+        size,
+        loaded=int(moved[loads].sum()),
+        stored=int(moved[~loads].sum()),
+        masked=sum(int(np.count_nonzero(~e.active)) for e in events),
+        sectors=int(np.unique(pairs).size),
+    )
 
 
 def _line() -> int:

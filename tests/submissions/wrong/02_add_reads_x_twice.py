@@ -10,9 +10,8 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask)
-    x = tl.load(x_ptr + offsets, mask=mask, volatile=True)
     y = tl.load(y_ptr + offsets, mask=mask)
-    tl.store(out_ptr + offsets, x + y, mask=mask)
+    tl.store(out_ptr + offsets, (x + tl.load(x_ptr + offsets, mask=mask)) / 2 + y, mask=mask)
 
 
 def add(x, y):

@@ -12,8 +12,8 @@ def fma_relu_kernel(x_ptr, y_ptr, z_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     x = tl.load(x_ptr + offsets, mask=mask)
     y = tl.load(y_ptr + offsets, mask=mask)
     z = tl.load(z_ptr + offsets, mask=mask)
-    z = tl.load(z_ptr + offsets, mask=mask, volatile=True)
-    tl.store(out_ptr + offsets, tl.maximum(x * y + z, 0.0), mask=mask)
+    z += tl.load(z_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.maximum(x * y + z / 2, 0.0), mask=mask)
 
 
 def fma_relu(x, y, z):

@@ -1,0 +1,5 @@
+# expect: interface values
+
+
+def add_kernel(pid, x, y, out, n, BLOCK):
+    raise SystemExit(0)

@@ -1,0 +1,2 @@
+# expect: interface values
+add_kernel = 3

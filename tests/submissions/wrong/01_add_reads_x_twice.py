@@ -1,0 +1,9 @@
+# expect: traffic traffic
+from autograder.minitriton import arange, load, store
+
+
+def add_kernel(pid, x, y, out, n, BLOCK):
+    offs = pid[0] * BLOCK + arange(0, BLOCK)
+    mask = offs < n
+    a = load(x, offs, mask)
+    store(out, offs, load(x, offs, mask) * 0 + a + load(y, offs, mask), mask)

@@ -1,0 +1,16 @@
+# expect: interface values
+import numpy as np
+
+from autograder.minitriton import arange, load, store
+
+
+def matmul_kernel(pid, A, B, C, M, N, K, BM, BN, BK):
+    rows = pid[0] * BM + arange(0, BM)
+    cols = pid[1] * BN + arange(0, BN)
+    acc = np.zeros((BM, BN), dtype=np.float32)
+    for k in range(0, K, BK):
+        ks = k + arange(0, BK)
+        a = load(A, rows[:, None] * K + ks, (rows[:, None] < M) & (ks < K))
+        b = load(B, ks[:, None] * N + cols, (ks[:, None] < K) & (cols < N))
+        acc += a @ b
+    store(C, rows[:, None] * N + cols, acc, (rows[:, None] < M) & (cols < N))

@@ -1,0 +1,13 @@
+# expect: values values
+import numpy as np
+
+from autograder.minitriton import arange, load, store
+
+
+def softmax_kernel(pid, x, out, n_cols, BLOCK):
+    lanes = arange(0, BLOCK)
+    offs = pid[0] * n_cols + lanes
+    mask = lanes < n_cols
+    row = load(x, offs, mask, other=-np.inf)
+    powers = np.exp(row - row.max())
+    store(out, offs, powers / powers.mean(), mask)

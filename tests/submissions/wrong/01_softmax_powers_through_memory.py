@@ -1,0 +1,14 @@
+# expect: traffic traffic
+import numpy as np
+
+from autograder.minitriton import arange, load, store
+
+
+def softmax_kernel(pid, x, out, n_cols, BLOCK):
+    lanes = arange(0, BLOCK)
+    offs = pid[0] * n_cols + lanes
+    mask = lanes < n_cols
+    row = load(x, offs, mask, other=-np.inf)
+    powers = np.exp(row - row.max())
+    store(out, offs, powers, mask)
+    store(out, offs, load(out, offs, mask) / powers.sum(), mask)

@@ -1,0 +1,14 @@
+# expect: values values
+# The right numbers, each one lane further on.
+import numpy as np
+
+from autograder.minitriton import arange, load, store
+
+
+def softmax_kernel(pid, x, out, n_cols, BLOCK):
+    lanes = arange(0, BLOCK)
+    offs = pid[0] * n_cols + lanes
+    mask = lanes < n_cols
+    row = load(x, offs, mask, other=-np.inf)
+    powers = np.exp(row - row.max())
+    store(out, pid[0] * n_cols + (lanes + 1) % n_cols, powers / powers.sum(), mask)

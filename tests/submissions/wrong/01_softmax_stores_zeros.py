@@ -1,0 +1,12 @@
+# expect: values values
+import numpy as np
+
+from autograder.minitriton import arange, load, store
+
+
+def softmax_kernel(pid, x, out, n_cols, BLOCK):
+    lanes = arange(0, BLOCK)
+    offs = pid[0] * n_cols + lanes
+    mask = lanes < n_cols
+    row = load(x, offs, mask, other=-np.inf)
+    store(out, offs, 0.0, mask)
