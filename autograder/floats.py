@@ -71,7 +71,7 @@ def stored(dtype: str) -> np.dtype:
 
 def round_bfloat16(values: np.ndarray) -> np.ndarray:
     """float32 → nearest bfloat16 (ties to even), held in float32; NaN stays NaN."""
-    x = np.ascontiguousarray(values, np.float32)
+    x = np.asarray(values, np.float32, order="C")  # keeps a single number a single number
     bits = x.view(np.uint32)
     rounded = (bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))) & np.uint32(
         0xFFFF0000
