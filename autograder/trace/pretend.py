@@ -58,6 +58,8 @@ class Pretend(TorchFunctionMode):
             return not self.on_host(args[0])
         if func is _TENSOR.get_device:
             return -1 if self.on_host(args[0]) else 0
+        if func is torch.device:
+            return func(*args, **kwargs)
         if func is _TENSOR.pin_memory:
             return args[0]
         if func is _TENSOR.record_stream:

@@ -1,0 +1,69 @@
+"""Tensors of a given geometry that stand in for the arguments of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.records import Tensor
+
+Values = Mapping[int, Any] | Sequence[Any]  # arrays or torch tensors by tensor argument
+
+_DISTINCT = 1 << 16  # random numbers before they repeat
+
+
+def dummy(like: Tensor | torch.Tensor, index: int, values: Values | None) -> torch.Tensor:
+    """A CPU tensor of ``like``'s shape, dtype and strides, on a storage with whole rows.
+
+    Its contents are ``values[index]`` if there is such an entry, else ``like``'s own, else random:
+    standard normal numbers, or integers from 0 to 7.
+    """
+    given = _given(values, index)
+    if isinstance(like, torch.Tensor):
+        given = like if given is None else given
+        name = str(like.dtype).removeprefix("torch.")
+        like = Tensor(tuple(like.shape), name, tuple(like.stride()))
+    dtype = getattr(torch, like.dtype)
+    strides = like.strides
+    if strides is None:
+        strides = torch.empty(like.shape, device="meta").stride()
+    storage = torch.zeros(_cells(like.shape, strides) * dtype.itemsize, dtype=torch.uint8)
+    tensor = storage.view(dtype).as_strided(like.shape, strides)
+    if not tensor.numel():
+        return tensor
+    if given is None:
+        given = _random(tensor, index)
+    if not isinstance(given, torch.Tensor):
+        given = torch.from_numpy(np.ascontiguousarray(given))
+    # Along a stride of 0 there is one cell; torch refuses to write it several times.
+    once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
+    tensor[once].copy_(given.detach().reshape(like.shape)[once])
+    return tensor
+
+
+def _cells(shape: tuple[int, ...], strides: Sequence[int]) -> int:
+    """Elements of a storage that holds the view and the padding of its last row."""
+    if 0 in shape:
+        return 0
+    last = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    return max([last, *(n * s for n, s in zip(shape, strides, strict=True))])
+
+
+def _given(values: Values | None, index: int) -> Any:
+    if values is None:
+        return None
+    if isinstance(values, Mapping):
+        return values.get(index)
+    return values[index] if index < len(values) else None
+
+
+def _random(tensor: torch.Tensor, index: int) -> np.ndarray:
+    generator = np.random.default_rng(index)
+    if tensor.dtype.is_floating_point:
+        block = generator.standard_normal(min(tensor.numel(), _DISTINCT))
+    else:
+        block = generator.integers(0, 8, min(tensor.numel(), _DISTINCT))
+    return np.resize(block, tuple(tensor.shape))
