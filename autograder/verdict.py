@@ -200,7 +200,7 @@ def verdict(
             continue
         if name == "compiles":
             good = [] if broken else earned
-            failing = bool(broken)
+            failing = bool(broken) or any(_has(r, name) for r in results)
         else:
             good = [r for r in earned if not _has(r, name)]
             failing = any(_has(r, name) for r in results)
