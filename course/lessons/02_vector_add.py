@@ -26,6 +26,7 @@ import triton.language as tl
 
 from autograder import check, hint
 from autograder.checking import inspect_call
+from autograder.render.inspected import show
 from autograder.render.lesson02 import fusion, roof, tail
 
 # %% [markdown]
@@ -71,6 +72,7 @@ launch, and plays the compiled kernel in NumPy, every lane of every program.
 """
 
 # %%
+torch.manual_seed(0)
 x = torch.randn(98432)
 run = inspect_call(scale, x, 10.0)
 
@@ -110,8 +112,8 @@ for block_size in (128, 512, 1024, 4096):
 
 # %% [markdown]
 r"""
-All of them: none divides 98 432 except 128, and masks take care of the rest. What must fit is the *number of programs*, and it
-has to be rounded up. **Predict:** what is missing when it is rounded down?
+All of them, though only 128 divides 98 432: masks take care of the rest. What must fit is the *number of
+programs*, and it has to be rounded up. **Predict:** what is missing when it is rounded down?
 """
 
 # %%
@@ -122,7 +124,7 @@ def scale_rounded_down(x, factor, block_size=1024):
     return out
 
 
-inspect_call(scale_rounded_down, x, 10.0).findings
+show(inspect_call(scale_rounded_down, x, 10.0))
 
 # %% [markdown]
 r"""
@@ -152,7 +154,7 @@ def scale_unmasked_load(x, factor):
 run = inspect_call(scale_unmasked_load, x, 10.0)
 torch.testing.assert_close(torch.from_numpy(run.outputs[0].values), 10.0 * x)
 print("the numbers are right")
-run.findings
+show(run)
 
 # %% [markdown]
 r"""
@@ -191,7 +193,7 @@ def scale_unmasked_store(x, factor):
     return out
 
 
-inspect_call(scale_unmasked_store, x, 10.0).findings
+show(inspect_call(scale_unmasked_store, x, 10.0))
 
 # %% [markdown]
 r"""
@@ -216,7 +218,7 @@ def scale_by_function(x, factor):
     return out
 
 
-inspect_call(scale_by_function, x, 10.0).findings
+show(inspect_call(scale_by_function, x, 10.0))
 
 # %% [markdown]
 r"""
@@ -327,7 +329,7 @@ every_second = y[::2]
 run = inspect_call(scale, every_second, 10.0)
 print("asked for:", (10.0 * every_second).numpy())
 print("returned: ", run.outputs[0].values)
-run.findings
+show(run)
 
 # %% [markdown]
 r"""
@@ -517,7 +519,7 @@ def count(total):
     return total
 
 
-inspect_call(count, torch.zeros(1)).findings
+show(inspect_call(count, torch.zeros(1)))
 
 # %% [markdown]
 r"""

@@ -1,4 +1,4 @@
-# expect: unwritten values
+# expect: out_of_bounds values bounds
 import torch
 import triton
 import triton.language as tl

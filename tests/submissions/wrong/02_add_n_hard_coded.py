@@ -1,4 +1,4 @@
-# expect: out_of_bounds values bounds
+# expect: out_of_bounds bounds
 import torch
 import triton
 import triton.language as tl

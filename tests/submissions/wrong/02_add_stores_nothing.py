@@ -1,4 +1,4 @@
-# expect: unwritten values kernel
+# expect: unwritten values
 import torch
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-# expect: values values
+# expect: interface values
 # out stays as torch.empty left it.
 import torch
 import triton
