@@ -228,7 +228,8 @@ def explain(
         sentence = f"{name} does not compile: {_reason(message, None, runtime)}"
         return Rejected(sentence, "compile", kernel=name)
     function, line, source = where
-    text = source.splitlines()[node.lineno - 1].strip()
+    lines = source.splitlines()  # Triton may name a line beyond the end of a called function
+    text = lines[node.lineno - 1].strip() if node.lineno <= len(lines) else lines[-1].strip()
     sentence = f"{function}, line {line} `{text}`: {_reason(message, node, runtime)}"
     return Rejected(sentence, "compile", line, function)
 

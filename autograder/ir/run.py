@@ -22,7 +22,8 @@ from autograder.records import CouldNotCheck, Operations, Rejected
 
 BATCH_ELEMENTS = 1 << 19  # of the largest tensor a batch holds: bounds memory, and fits caches
 MAX_PROGRAMS = 1 << 22
-MAX_ITERATIONS = 1 << 20  # of one loop, and of a while loop that never ends
+MAX_ITERATIONS = 1 << 17  # of one counted loop
+MAX_ROUNDS = 1 << 13  # of a while loop: one that never ends is told so within seconds
 
 ORDERS = ("forward", "reversed", "shuffled")
 
@@ -193,7 +194,7 @@ class Execution:
         carried = [values[o] for o in op.operands]
         rows = np.arange(len(batch))
         left: list = []
-        for _ in range(MAX_ITERATIONS):
+        for _ in range(MAX_ROUNDS):
             sub = _sub_batch(batch, rows)
             some = None if len(rows) == len(batch) else rows
             known = {n: _take(values[n], some) for n in before.free | after.free}
@@ -214,7 +215,7 @@ class Execution:
             known.update(zip(after.arguments, passed, strict=True))
             carried = self.region(after, known, sub) or []
         raise Rejected(
-            f"A `while` loop (line {op.line}) did not end within {MAX_ITERATIONS} rounds. "
+            f"A `while` loop (line {op.line}) did not end within {MAX_ROUNDS} rounds. "
             f"What makes its condition false?"
         )
 
