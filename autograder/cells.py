@@ -22,7 +22,8 @@ def run_cells(
     cells: Iterable[tuple[str, str]], namespace: dict[str, Any], skip: Iterable[str] = ()
 ) -> Iterator[tuple[str, str | None]]:
     """Run ``(name, source)`` cells. Yields (name, None) before a cell and (name, what went wrong)
-    for the first statement in it that failed. ``namespace`` becomes the module's own dict."""
+    for the first statement in it that failed. ``namespace`` holds after every cell what is defined
+    so far."""
     module = types.ModuleType(MODULE)
     sys.modules[MODULE] = module
     module.__dict__.update(namespace)
@@ -34,9 +35,9 @@ def run_cells(
             yield name, "it did not come to an end, so it was left out"
             continue
         error, flags = _run_cell(name, source, module.__dict__, flags)
+        namespace.update(module.__dict__)
         if error:
             yield name, error
-    namespace.update(module.__dict__)
 
 
 def _run_cell(name: str, source: str, namespace: dict, flags: int) -> tuple[str, int]:
