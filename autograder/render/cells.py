@@ -15,11 +15,12 @@ from autograder.render.style import BEYOND, MASKED, NEXT_ROW
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FEW", "GAP", "describe", "paint", "ticks"]
+__all__ = ["CELLS", "FEW", "GAP", "PREPOSITION", "describe", "paint", "ticks"]
 
 GAP = "\u202f"  # narrow no-break space between thousands
 FEW = 40  # so many cells a side are few: they stand apart, with numbers, and are shown whole
-_PREPOSITION = {"load": "load from", "store": "store to", "atomic": "atomic on"}
+CELLS = 20  # on a page, up to so many cells a side stand apart
+PREPOSITION = {"load": "load from", "store": "store to", "atomic": "atomic on"}
 
 
 def describe(access: Access, placed: Lanes) -> tuple[str, str]:
@@ -27,7 +28,7 @@ def describe(access: Access, placed: Lanes) -> tuple[str, str]:
     lanes = placed.states.size
     outside, wrapped = placed.how_many(BEYOND), placed.how_many(NEXT_ROW)
     masked = placed.how_many(MASKED)
-    what = f"{_PREPOSITION[access.operation]} {neutral(access.argument, 40)}"
+    what = f"{PREPOSITION[access.operation]} {neutral(access.argument, 40)}"
     if outside:
         bad = placed.states == BEYOND
         faulty = np.unique(placed.programs[bad.any(axis=1)])
@@ -100,7 +101,11 @@ def paint(
             )
             for r, c, h, w in boxes
         ]
-        collection = PatchCollection(patches, linewidth=0.6 if look.get("hatch") else 0.0, **look)
+        hatched = bool(look.get("hatch"))
+        # Neighbouring rectangles without a line would show a seam if their edges were smoothed.
+        collection = PatchCollection(
+            patches, linewidth=0.6 if hatched else 0.0, antialiased=hatched, **look
+        )
         collection.set_gid(f"state-{state}")
         axes.add_collection(collection, autolim=False)
     return seen

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from autograder.records import (
     ASPECT_OF_KIND,
+    Aspect,
     CaseResult,
     CompileFacts,
     Exercise,
@@ -30,8 +31,8 @@ __all__ = [
     "compile_sentences",
     "error_sentence",
     "faults",
-    "heaviest",
-    "points_words",
+    "head_message",
+    "head_points",
     "traffic_sentence",
 ]
 
@@ -40,9 +41,9 @@ WORDS = {
     "pass": "pass",
     "fail": "fail",
     "could_not_check": "could not check",
-    "not_reached": "not reached",
+    "not_reached": "not reached: first a kernel has to get the numbers right",
 }
-_ASPECT_WORDS = {
+_PROVES = {
     "values": "the numbers are right",
     "kernel": "a kernel computed them",
     "bounds": "every lane stays in its tensor",
@@ -73,9 +74,9 @@ class Fault:
     finding: Finding
     aspect: str
     where: str  # "add_kernel, line 7", or ""
-    cases: str  # "case 'ragged length' and 2 more", or ""
+    cases: str  # "case “ragged length” and 2 more", or ""
     message: str
-    note: str
+    note: str  # what to look at; asked once a kind
 
 
 def faults(verdict: Verdict, exercise: Exercise | None = None) -> tuple[Fault, ...]:
@@ -90,21 +91,28 @@ def faults(verdict: Verdict, exercise: Exercise | None = None) -> tuple[Fault, .
         key = (finding.kind, finding.argument, finding.line)
         first.setdefault(key, finding)
         for result in shown_on.get(finding, ()):
-            label = ("hidden " if result.case.hidden else "") + f"case '{result.case.label}'"
+            if not (result.case.sizes or result.case.hidden):
+                continue
+            label = ("hidden " if result.case.hidden else "") + f"case “{result.case.label}”"
             if label not in labels.setdefault(key, []):
                 labels[key].append(label)
     notes = NOTES | dict(exercise.notes if exercise else {})
-    return tuple(
-        Fault(
-            finding=finding,
-            aspect=ASPECT_OF_KIND[finding.kind],
-            where=_where(finding),
-            cases=_and_more(labels.get(key, [])),
-            message=neutral(finding.message),
-            note=neutral(notes[finding.kind], 240),
+    asked: set[str] = set()
+    told = []
+    for key, finding in first.items():
+        note = "" if finding.kind in asked else neutral(notes[finding.kind], 240)
+        asked.add(finding.kind)
+        told.append(
+            Fault(
+                finding,
+                ASPECT_OF_KIND[finding.kind],
+                _where(finding),
+                _and_more(labels.get(key, [])),
+                neutral(finding.message),
+                note,
+            )
         )
-        for key, finding in first.items()
-    )
+    return tuple(told)
 
 
 def _where(finding: Finding) -> str:
@@ -120,50 +128,81 @@ def _and_more(labels: list[str]) -> str:
     return neutral(labels[0], 60) + more
 
 
-def aspect_words(name: str) -> str:
-    """What an aspect proves, in a few words."""
-    return _ASPECT_WORDS.get(name, "")
+def aspect_words(verdict: Verdict, aspect: Aspect) -> str:
+    """What an aspect proves, or on how many cases it fails, in a few words."""
+    if aspect.status == "pass":
+        return _PROVES.get(aspect.name, "")
+    if aspect.note:
+        return neutral(aspect.note, 80)
+    if aspect.status != "fail":
+        return WORDS[aspect.status]
+    hit = sum(
+        any(ASPECT_OF_KIND[finding.kind] == aspect.name for finding in result.findings)
+        for result in verdict.cases
+    )
+    total = len(verdict.cases)
+    return f"fails on {hit} of {total} cases" if hit and total > 1 else ""
 
 
-def points_words(points: float, max_points: float) -> str:
-    """``4.5 of 10 points``; nothing for exercises without points."""
-    if not max_points:
+def head_points(verdict: Verdict) -> str:
+    """``4.5 of 10 points``; nothing where there are none to be had, or nothing was checked."""
+    if not verdict.max_points or verdict.verdict == "could_not_check" and not verdict.points:
         return ""
-    return f"{points:g} of {max_points:g} point{'' if max_points == 1 else 's'}"
+    plural = "" if verdict.max_points == 1 else "s"
+    return f"{verdict.points:g} of {verdict.max_points:g} point{plural}"
+
+
+def head_message(verdict: Verdict) -> str:
+    """The verdict's one sentence; where we could not check, it also says whose limit that is."""
+    if verdict.verdict != "could_not_check":
+        return neutral(verdict.message)
+    said = neutral(verdict.message) or "Something could not be checked."
+    return f"{said} That is a limit of this checker, not a mistake of yours."
 
 
 def cases_sentence(verdict: Verdict) -> str:
-    """``5 of 7 cases pass; not 'ragged length', 'one element' (hidden)``."""
-    if not verdict.cases:
+    """``5 of 7 pass; not “ragged length”, “one element” (hidden)``."""
+    # A call that never came to a case stands in the verdict as a case without sizes.
+    results = [result for result in verdict.cases if result.case.sizes or result.case.hidden]
+    if not results:
         return ""
-    failed = [result for result in verdict.cases if result.status != "pass"]
-    total = len(verdict.cases)
+    failed = [result for result in results if result.status != "pass"]
+    total = len(results)
     if not failed:
-        return f"all {total} cases pass" if total > 1 else "1 case passes"
+        return f"all {total} pass" if total > 1 else "the only one passes"
     names = [
-        f"'{neutral(r.case.label, 40)}'"
+        f"“{neutral(r.case.label, 40)}”"
         + (" (hidden)" if r.case.hidden else "")
         + (" (could not check)" if r.status == "could_not_check" else "")
         for r in failed[:4]
     ]
     more = f" and {len(failed) - 4} more" if len(failed) > 4 else ""
-    return f"{total - len(failed)} of {total} cases pass; not {', '.join(names)}{more}"
+    return f"{total - len(failed)} of {total} pass; not {', '.join(names)}{more}"
 
 
-def traffic_sentence(result: CaseResult, exercise: Exercise | None) -> str:
-    """``moved 295 296 elements = 3.00 n; limit 3n + 5 %``. Empty where nothing was counted."""
-    if result.elements is None:
+def traffic_sentence(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
+    """``moved 295 296 elements = 3.00 n; limit 3n + 5 %``, of the largest case.
+
+    Where cases go over their limit, of the largest of those. Empty where nothing was counted.
+    """
+    counted = [r for r in results if r.elements is not None]
+    over = [r for r in counted if r.limit is not None and r.elements > r.limit]
+    result = max(over or counted, key=lambda r: r.elements, default=None)
+    if result is None:
         return ""
     text = f"moved {count(result.elements, 'element')}"
     form = exercise.limit_text if exercise else ""
     unit = _unit(form, result)
     if unit:
-        text += f" = {result.elements / unit[1]:.2f} {unit[0]}"
-    if result.limit is None:
-        return text
-    if not unit and result.limit:
-        text += f", {result.elements / result.limit:.0%} of the limit".replace("%", " %")
-    return text + (f"; limit {neutral(form, 60)} + 5 %" if form else f" ({spaced(result.limit)})")
+        times = result.elements / unit[1]
+        text += (
+            f" = {times:.2f} {unit[0]}" if times < 100 else f" = {spaced(round(times))} {unit[0]}"
+        )
+    if result.limit is not None:
+        if not unit and result.limit:
+            text += f", {100 * result.elements / result.limit:.0f} % of the limit"
+        text += f"; limit {neutral(form, 60)} + 5 %" if form else f" ({spaced(result.limit)})"
+    return text + f" (case “{neutral(result.case.label, 40)}”)"
 
 
 def _unit(form: str, result: CaseResult) -> tuple[str, int] | None:
@@ -181,43 +220,30 @@ def _unit(form: str, result: CaseResult) -> tuple[str, int] | None:
     return letters, product
 
 
-def heaviest(results: Iterable[CaseResult]) -> CaseResult | None:
-    """The case that came closest to its limit, or went furthest over it."""
-    counted = [r for r in results if r.elements is not None]
-    return max(counted, key=lambda r: r.elements / r.limit if r.limit else 0.0, default=None)
-
-
 def error_sentence(results: Iterable[CaseResult]) -> str:
-    """``largest error 0.31 of the tolerance (case 'ragged length')``. Empty if none is known."""
+    """``largest error 0.31 of the tolerance (case “ragged length”)``.
+
+    Empty if none is known, or if one is not finite: then findings say more.
+    """
     known = [r for r in results if r.max_error is not None]
-    worst = max(known, key=lambda r: _rank(r.max_error), default=None)
-    if worst is None:
+    if not known or not all(math.isfinite(r.max_error) for r in known):
         return ""
+    worst = max(known, key=lambda r: r.max_error)
     if worst.max_error == 0:
         return "no error: equal to the reference to the last bit"
-    return f"largest error {_times(worst.max_error)} (case '{neutral(worst.case.label, 40)}')"
-
-
-def _rank(error: float) -> float:
-    return math.inf if math.isnan(error) else error  # a NaN is the worst error there is
+    return f"largest error {_times(worst.max_error)} (case “{neutral(worst.case.label, 40)}”)"
 
 
 def _times(error: float) -> str:
-    if not math.isfinite(error):
-        return "is not finite"
     if error <= 1:
-        return f"{error:.2g} of the tolerance"
-    if error < 1e6:
-        return (
-            f"{error:.1f} times the tolerance"
-            if error < 10
-            else (f"{spaced(round(error))} times the tolerance")
-        )
-    return f"{error:.0e} times the tolerance"
+        return f"{error:.2f} of the tolerance"
+    if error < 10:
+        return f"{error:.1f} times the tolerance"
+    return f"{spaced(round(error)) if error < 1e6 else f'{error:.0e}'} times the tolerance"
 
 
 def compile_sentences(compiled: Iterable[CompileFacts]) -> tuple[str, ...]:
-    """One line a kernel: shared memory, registers, spills, wide loads, tensor-core instructions."""
+    """One line a kernel: registers, shared memory, spills, wide accesses, tensor cores."""
     return tuple(_compile_sentence(facts) for facts in compiled)
 
 
@@ -225,12 +251,15 @@ def _compile_sentence(facts: CompileFacts) -> str:
     head = f"{neutral(facts.kernel, 48)} for {neutral(facts.card, 40)}"
     if facts.error:
         return f"{head}: {neutral(facts.error, 300)}"
+    shared = f"{spaced(facts.shared)} of {spaced(facts.shared_limit)} bytes of shared memory"
     parts = [
-        f"{count(facts.registers, 'register')} a thread",
-        f"{spaced(facts.shared)} of {spaced(facts.shared_limit)} bytes of shared memory",
+        f"{count(facts.registers, 'register')}",
+        shared if facts.shared else "no shared memory",
         f"{spaced(facts.spills)} bytes spilled" if facts.spills else "no spills",
     ]
-    parts += [
-        f"{number} {neutral(name, 24)}" for name, number in facts.instructions.items() if number
+    telling = [
+        f"{number} {neutral(name, 24)}"
+        for name, number in facts.instructions.items()
+        if number and any(word in name for word in (".v2", ".v4", "mma", "cp.async"))
     ]
-    return f"{head}: {', '.join(parts)}"
+    return f"{head}: {', '.join(parts + telling)}"

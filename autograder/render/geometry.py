@@ -6,6 +6,7 @@ along the axis with the smallest stride, so that neighbours on the page are neig
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +75,7 @@ def page(view: View) -> Page:
         return Page(1, 1, (), 1, low, ("", ""))
     stride, columns, axis = axes[-1]
     outer = tuple((size, stride) for stride, size, _ in axes[:-1])
-    rows = int(np.prod([size for size, _ in outer], dtype=np.int64))
+    rows = math.prod(size for size, _ in outer)
     names = ("axis " + " and ".join(str(axis) for _, _, axis in axes[:-1]), f"axis {axis}")
     return Page(rows, columns, outer, stride, low, names)
 

@@ -43,6 +43,7 @@ def public_view(verdict: Verdict, source: str | None = None) -> Verdict:
     open_results = [result for result in verdict.cases if not result.case.hidden]
     open_findings = {finding for result in open_results for finding in result.findings}
     open_sentences = {finding.message for finding in open_findings}
+    open_sentences |= {result.message for result in open_results}
     open_warnings = {w for r in open_results if r.run is not None for w in r.run.warnings}
     cases = tuple(
         _stripped(result, source) if result.case.hidden else result for result in verdict.cases
@@ -84,7 +85,7 @@ def _rebuilt(findings: Iterable[Finding], label: str, source: str | None) -> Ite
         seen.add(key)
         sentence = _SENTENCES[finding.kind].format(argument=argument or "a tensor")
         where = f" at line {line}" if line else ""
-        message = f"{sentence}{where}, on the hidden case '{label}'."
+        message = f"{sentence}{where}, on the hidden case “{label}”."
         yield Finding(finding.kind, message, argument=argument, line=line)
 
 

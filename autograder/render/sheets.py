@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from autograder.records import Access
 from autograder.render import geometry, style
-from autograder.render.cells import FEW, GAP, describe, paint, ticks
+from autograder.render.cells import CELLS, FEW, GAP, describe, paint, ticks
 from autograder.render.geometry import Lanes, Page
 from autograder.render.neutral import spaced
 from autograder.render.style import MASKED
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["sheet"]
-
-_CELLS = 20  # up to so many cells a side stand apart
 
 
 def sheet(access: Access, layout: Page, placed: Lanes) -> Figure:
@@ -41,7 +39,7 @@ def sheet(access: Access, layout: Page, placed: Lanes) -> Figure:
     else:
         axes = figure.subplots()
     states, per_row, per_column = geometry.grid(layout, placed, window, (256, 512))
-    cells = max(height, width) <= _CELLS
+    cells = max(height, width) <= CELLS
     seen |= paint(axes, states, window[:2], (per_row, per_column), gap=0.08 if cells else 0.0)
     _frame(axes, layout, window, equal=not wide)
     _corner_ticks(axes, layout, placed)

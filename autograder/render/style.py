@@ -163,7 +163,8 @@ def svg(figure: Figure, label: str = "") -> str:
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.S)
+    text = re.sub(r"\s*\n\s*", " ", text)
     # matplotlib's style sheet says * { … } and would speak to the whole page
     text = re.sub(r"<style.*?</style>", "", text, flags=re.S)
     text = text.replace(INK, "currentColor")

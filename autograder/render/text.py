@@ -14,8 +14,8 @@ from autograder.render.explain import (
     compile_sentences,
     error_sentence,
     faults,
-    heaviest,
-    points_words,
+    head_message,
+    head_points,
     traffic_sentence,
 )
 from autograder.render.neutral import neutral
@@ -47,12 +47,10 @@ def verdict_text(verdict: Verdict, exercise: Exercise | None = None) -> str:
 
 def _head(verdict: Verdict, exercise: Exercise | None) -> str:
     title = f" {neutral(exercise.title, 60)}" if exercise and exercise.title else ""
-    points = points_words(verdict.points, verdict.max_points)
     mark = f"{SYMBOL[verdict.verdict]} {neutral(verdict.exercise, 40)}{title}: "
-    line = mark + ", ".join(part for part in (WORDS[verdict.verdict], points) if part)
-    if not verdict.message:
-        return line
-    return line + "\n" + _wrapped(neutral(verdict.message), LINES)
+    line = mark + ", ".join(part for part in (WORDS[verdict.verdict], head_points(verdict)) if part)
+    message = head_message(verdict)
+    return line + ("\n" + _wrapped(message, LINES) if message else "")
 
 
 def _table(verdict: Verdict) -> str:
@@ -60,19 +58,16 @@ def _table(verdict: Verdict) -> str:
     rows = []
     for aspect in verdict.aspects:
         points = f"{aspect.points:g}/{aspect.max_points:g}" if aspect.max_points else ""
-        words = aspect_words(aspect.name) if aspect.status == "pass" else neutral(aspect.note, 60)
-        if not words and aspect.status != "fail":
-            words = WORDS[aspect.status]
+        words = aspect_words(verdict, aspect)
         row = f"  {SYMBOL[aspect.status]} {aspect.name:<{width}}  {points:>7}  {words}"
         rows.append(row.rstrip())
     return "\n".join(rows)
 
 
 def _facts(verdict: Verdict, exercise: Exercise | None) -> str:
-    heavy = heaviest(verdict.cases)
     facts = [
         ("cases", cases_sentence(verdict)),
-        ("traffic", traffic_sentence(heavy, exercise) if heavy else ""),
+        ("traffic", traffic_sentence(verdict.cases, exercise)),
         ("values", error_sentence(verdict.cases)),
         *(("compiled", sentence) for sentence in compile_sentences(verdict.compiled)),
     ]
@@ -102,26 +97,27 @@ def _finding(fault: Fault) -> str:
     head = " · ".join(part for part in (fault.aspect, fault.where, fault.cases) if part)
     head = textwrap.shorten(f"✗ {head}", WIDTH, placeholder=" …")
     # The question is worth more than the end of a long message, so the message gives way.
-    room = (LINES - 1) * (WIDTH - 8)
-    message = textwrap.shorten(fault.message, room - len(fault.note) - 2, placeholder=" …")
-    return head + "\n" + _wrapped(f"{message} {fault.note}", LINES - 1)
+    room = len(fault.message)
+    while True:
+        message = textwrap.shorten(fault.message, room, placeholder=" …")
+        lines = _lines(f"{message} {fault.note}")
+        if len(lines) < LINES or room < 40:
+            return "\n".join([head, *lines[: LINES - 1]])
+        room -= 10
 
 
 def _warnings(verdict: Verdict) -> str:
     return "\n".join(_wrapped("note: " + neutral(text, 300), 3) for text in verdict.warnings[:3])
 
 
-def _wrapped(text: str, lines: int) -> str:
-    return "\n".join(
-        textwrap.wrap(
-            text,
-            WIDTH,
-            initial_indent="  ",
-            subsequent_indent="  ",
-            max_lines=lines,
-            placeholder=" …",
-            break_on_hyphens=False,
-        )
+def _wrapped(text: str, most: int) -> str:
+    lines = _lines(text)
+    return "\n".join(lines[:most]) + (" …" if len(lines) > most else "")
+
+
+def _lines(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
     )
 
 

@@ -1,0 +1,262 @@
+"""Text and JSON of a verdict: what a student reads in a terminal, and what a program gets."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from autograder.records import (
+    FINDING_KINDS,
+    Case,
+    CaseResult,
+    CompileFacts,
+    Finding,
+    Verdict,
+)
+from autograder.render.explain import NOTES, faults
+from autograder.render.json import verdict_json
+from autograder.render.neutral import count, neutral, spaced
+from autograder.render.text import WIDTH, hints_text, verdict_text
+from tests.render_records import EXERCISE, FACTS, LESSON, ONE, OUTSIDE, failed, passed, unsure
+
+
+def blocks(text: str) -> list[list[str]]:
+    """The findings of a text, each as its lines."""
+    out: list[list[str]] = []
+    for line in text.splitlines()[1:]:
+        if line.startswith("✗ "):
+            out.append([line])
+        elif out and line.startswith("  "):
+            out[-1].append(line)
+    return out
+
+
+def test_the_first_line_says_verdict_and_points():
+    assert verdict_text(passed(), EXERCISE).startswith("✓ 02.add Vector add: pass, 8 of 8 points\n")
+    assert verdict_text(failed(), EXERCISE).startswith("✗ 02.add Vector add: fail, 6 of 8 points\n")
+    text = verdict_text(unsure(), EXERCISE)
+    assert text.startswith("? 02.add Vector add: could not check\n")
+    assert "tt.dot_scaled yet. That is a limit of this checker" in text
+
+
+def test_the_table_marks_every_aspect():
+    text = verdict_text(failed(), EXERCISE)
+    assert "  ✓ values        2/2  the numbers are right" in text
+    assert "  ✗ bounds        0/2  fails on 1 of 2 cases" in text
+    beyond = replace(failed(), aspects=(replace(failed().aspects[0], status="not_reached"),))
+    assert "  – values  " in verdict_text(beyond, EXERCISE)
+
+
+def test_a_finding_says_what_where_why_and_what_to_look_at():
+    (block,) = blocks(verdict_text(failed(), EXERCISE))
+    assert block[0] == "✗ bounds · add_kernel, line 7 · case “the lesson's length”"
+    said = " ".join(line.strip() for line in block[1:])
+    assert said == f"{OUTSIDE.message} {EXERCISE.notes['out_of_bounds']}"
+
+
+@pytest.mark.parametrize("length", [10, 300, 600, 5000])
+@pytest.mark.parametrize("word", ["word ", "wördchen, ", "x" * 80 + " ", "x"])
+def test_a_finding_takes_at_most_five_lines_and_keeps_its_question(length, word):
+    long = replace(OUTSIDE, message=(word * length)[:length], kernel="k" * length)
+    (block,) = blocks(verdict_text(failed(long), EXERCISE))
+    assert 2 <= len(block) <= 5
+    assert max(map(len, block)) <= WIDTH
+    said = " ".join(line.strip() for line in block)
+    assert said.endswith("Which condition tells a lane that it has a number to work on?")
+
+
+def test_only_the_first_findings_are_told_and_the_rest_is_counted():
+    findings = [replace(OUTSIDE, line=line, argument=f"a{line}") for line in range(1, 9)]
+    text = verdict_text(failed(*findings), EXERCISE)
+    assert len(blocks(text)) == 3
+    assert "… and 5 more" in text
+    assert text.count("Which condition tells a lane") == 1  # a question is asked once
+
+
+def test_the_same_fault_on_several_cases_is_told_once():
+    second = CaseResult(ONE, "fail", (replace(OUTSIDE, message="other words"),))
+    verdict = failed()
+    verdict = replace(verdict, cases=(verdict.cases[0], second))
+    (fault,) = faults(verdict, EXERCISE)
+    assert fault.cases == "case “the lesson's length” and 1 more"
+    assert fault.message == OUTSIDE.message
+
+
+def test_every_kind_of_finding_has_a_question():
+    assert set(NOTES) == set(FINDING_KINDS)
+    plain = replace(EXERCISE, notes={})
+    for kind in FINDING_KINDS:
+        assert NOTES[kind].rstrip().endswith(("?", ".")), kind
+        text = verdict_text(failed(Finding(kind, "It is so.")), plain)
+        assert NOTES[kind].split()[0] in text
+
+
+@pytest.mark.parametrize(
+    ("form", "sizes", "elements", "limit", "said"),
+    [
+        ("3n", {"n": 98432}, 295296, 310060, "moved 295 296 elements = 3.00 n; limit 3n + 5 %"),
+        ("2MN", {"M": 10, "N": 20}, 500, 420, "moved 500 elements = 2.50 MN; limit 2MN + 5 %"),
+        ("2·M·N", {"M": 10, "N": 20}, 400, 420, "= 2.00 MN; limit 2·M·N + 5 %"),
+        ("3n", {"n": 1}, 3072, 3, "moved 3072 elements = 3072 n; limit"),
+        ("2MN + N·P", {"M": 9, "N": 9, "P": 9}, 210, 420, "moved 210 elements, 50 % of the limit"),
+        ("3n", {"n": 0}, 0, 0, "moved 0 elements; limit 3n + 5 %"),
+        ("", {"n": 7}, 5, 10, "moved 5 elements, 50 % of the limit (10)"),
+        ("", {"n": 7}, 1, None, "moved 1 element (case"),
+    ],
+)
+def test_traffic_stands_against_its_closed_form(form, sizes, elements, limit, said):
+    result = CaseResult(Case("row", sizes), "pass", (), elements, limit)
+    verdict = replace(passed(), cases=(result,))
+    assert said in verdict_text(verdict, replace(EXERCISE, limit_text=form))
+
+
+def test_traffic_shows_the_largest_case_or_the_largest_that_goes_over():
+    small, large = Case("small", {"n": 1}), Case("large", {"n": 1000})
+    inside = CaseResult(large, "pass", (), 3000, 3150)
+    text = verdict_text(
+        replace(passed(), cases=(CaseResult(small, "pass", (), 3, 3), inside)), EXERCISE
+    )
+    assert "3000 elements = 3.00 n" in text
+    over = CaseResult(small, "fail", (), 2050, 3)
+    text = verdict_text(replace(passed(), cases=(over, inside)), EXERCISE)
+    assert "2050 elements = 2050 n; limit 3n + 5 % (case “small”)" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (0.0, "no error: equal to the reference to the last bit"),
+        (0.314, "largest error 0.31 of the tolerance"),
+        (1.0, "largest error 1.00 of the tolerance"),
+        (3.21, "largest error 3.2 times the tolerance"),
+        (54321.0, "largest error 54 321 times the tolerance"),
+        (1e30, "largest error 1e+30 times the tolerance"),
+    ],
+)
+def test_the_error_stands_against_the_tolerance(error, said):
+    result = CaseResult(LESSON, "pass", (), max_error=error)
+    assert said in verdict_text(replace(passed(), cases=(result,)), EXERCISE)
+
+
+@pytest.mark.parametrize("error", [math.nan, math.inf])
+def test_an_error_that_is_no_number_is_left_to_the_findings(error):
+    result = CaseResult(LESSON, "fail", (OUTSIDE,), max_error=error)
+    assert "largest error" not in verdict_text(replace(failed(), cases=(result,)), EXERCISE)
+
+
+def test_compile_facts_are_one_sentence():
+    assert (
+        "add_kernel for RTX 4080: 26 registers, no shared memory, no spills, 4 ld.global.v4"
+        in " ".join(verdict_text(passed(), EXERCISE).split())
+    )
+    spilt = replace(FACTS, shared=49152, spills=64, instructions={"mma.sync": 128})
+    text = " ".join(verdict_text(replace(passed(), compiled=(spilt,)), EXERCISE).split())
+    assert "49 152 of 101 376 bytes of shared memory, 64 bytes spilled, 128 mma.sync" in text
+    broken = CompileFacts("k", "RTX 4080", 0, 101376, 0, 0, error="arange needs a power of two.")
+    text = verdict_text(replace(passed(), compiled=(broken,)), EXERCISE)
+    assert "k for RTX 4080: arange needs a power of two." in text
+
+
+def test_a_call_that_never_came_to_a_case_counts_no_cases():
+    finding = Finding("interface", "add is missing: the exercise asks for that name.")
+    verdict = Verdict(
+        "02.add", "fail", (), (finding,), (CaseResult(Case("call", {}), "fail", (finding,)),)
+    )
+    text = verdict_text(verdict, EXERCISE)
+    assert "add is missing" in text
+    assert "call" not in text.replace("called", "")
+
+
+def test_it_works_without_an_exercise():
+    assert "fail, 6 of 8 points" in verdict_text(failed())
+
+
+EVIL = (
+    "\x1b[31mred\x1b]0;title\x07 \u202etxt.exe\u2066 \u200b\x00\r\n"
+    "next\u2028line\ud800 e\u0301\u0301\u0301"
+)
+
+
+def test_foreign_words_cannot_drive_a_terminal():
+    finding = replace(OUTSIDE, kernel=EVIL, argument=EVIL, message=EVIL)
+    verdict = replace(failed(finding), warnings=(EVIL,), message=EVIL, exercise=EVIL)
+    case = Case(EVIL, {"n": 3})
+    facts = CompileFacts(EVIL, EVIL, 0, 1, 2, 3, {EVIL + "mma": 3}, error="")
+    verdict = replace(
+        verdict, cases=(CaseResult(case, "fail", (finding,), 7, 2, 3, 0.5),), compiled=(facts,)
+    )
+    text = verdict_text(verdict, replace(EXERCISE, title=EVIL, limit_text=EVIL))
+    hints = hints_text(replace(EXERCISE, hints=(EVIL,)), 1)
+    for character in text + hints:
+        assert character.isprintable() or character == "\n", repr(character)
+    text.encode("utf-8")  # a lone surrogate would raise
+    assert "\\x1b[31mred" in text
+    dumped = json.dumps(verdict_json(verdict), ensure_ascii=False)
+    assert all(character.isprintable() for character in dumped)
+
+
+def test_neutral_shortens_and_keeps_ordinary_text():
+    assert neutral("größer · 3 × n… 你好") == "größer · 3 × n… 你好"
+    assert neutral("a\n\tb  c") == "a b c"
+    assert len(neutral("x" * 10**7, 50)) == 50
+    assert neutral("x" * 50, 50) == "x" * 50
+    assert len(neutral("\x1b" * 1000, 50)) == 50
+
+
+def test_numbers_are_readable():
+    assert [spaced(n) for n in (0, 1024, 98432, -10000)] == ["0", "1024", "98 432", "-10 000"]
+    assert [count(1, "lane"), count(2, "lane"), count(2, "axis", "axes")] == [
+        "1 lane",
+        "2 lanes",
+        "2 axes",
+    ]
+
+
+def test_hints_come_one_after_the_other():
+    first = hints_text(EXERCISE, 1)
+    assert "hint 1 of 3" in first and "Think of one program." in first
+    assert "block" not in first and "2 more" in first
+    assert "mask = offsets < n" in hints_text(EXERCISE, 3)
+    assert hints_text(EXERCISE, 9) == hints_text(EXERCISE, 3)
+    assert "Think" not in hints_text(EXERCISE, 0)
+    assert hints_text(replace(EXERCISE, hints=()), 1) == "02.add has no hints."
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def test_json_has_exactly_the_promised_shape():
+    record = verdict_json(failed())
+    assert list(record) == ["exercise", "verdict", "points", "max_points", "aspects", "faults"]
+    assert record["verdict"] == "fail" and record["points"] == 6.0 and record["max_points"] == 8.0
+    assert record["aspects"]["bounds"] == "fail" and record["aspects"]["values"] == "pass"
+    assert record["faults"] == [
+        {
+            "kind": "out_of_bounds",
+            "kernel": "add_kernel",
+            "argument": "out",
+            "line": 7,
+            "program": [96],
+            "lanes": 896,
+            "message": OUTSIDE.message,
+        }
+    ]
+    assert json.loads(json.dumps(record)) == record
+
+
+def test_json_takes_numpy_numbers_and_a_missing_program():
+    import numpy as np
+
+    finding = replace(OUTSIDE, program=(np.int64(3), np.int32(4)), lanes=np.int64(7))
+    assert json.loads(json.dumps(verdict_json(failed(finding))))["faults"][0]["program"] == [3, 4]
+    assert verdict_json(failed(replace(OUTSIDE, program=None)))["faults"][0]["program"] is None
+
+
+def test_json_of_a_file_that_never_ran_still_holds_a_fault():
+    verdict = Verdict("02.add", "fail", (), (), message="s.py does not parse.")
+    (fault,) = verdict_json(verdict)["faults"]
+    assert fault["kind"] == "interface" and fault["message"] == "s.py does not parse."
+    assert verdict_json(unsure())["faults"] == []
