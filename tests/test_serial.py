@@ -97,7 +97,7 @@ def traces(draw):
 
 EXAMPLE = Trace(
     kernels=(
-        Kernel("add", "module {}", ("x", "n"), "def add(): ...", "a.py", 3, {"num_warps": 4}),
+        Kernel("add", "module {}", ("d", "n", "s"), "def add(): ...", "a.py", 3, {"num_warps": 4}),
     ),
     events=(
         Input(0, 64, 0, View(0, 0, (4, 4), (4, 1), "float32")),
@@ -125,6 +125,10 @@ def test_a_trace_comes_back_as_it_was(trace):
     for before, after in zip(trace.events, back.events, strict=True):
         if isinstance(before, Launch):
             assert [type(b) for b in before.bindings] == [type(b) for b in after.bindings]
+
+
+def test_one_of_each_comes_back():
+    assert from_json(to_json(EXAMPLE)) == EXAMPLE
 
 
 def test_not_a_number_is_written_by_name():

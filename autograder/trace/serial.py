@@ -2,7 +2,8 @@
 
 ``from_json`` checks every type and range and refuses keys it does not know, so that what comes out
 is a ``Trace`` of bounded size, with a binding for every parameter. Whether it is *true* (views
-inside buffers, IR that parses) is the replay's business. Numbers JSON lacks are written by name ("inf", "-inf", "nan"), bytes as base64.
+inside buffers, IR that parses) is the replay's business. Numbers that JSON lacks are written by
+name ("inf", "-inf", "nan"), bytes as base64.
 """
 
 from __future__ import annotations
