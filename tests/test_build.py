@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from small_course import ASSIGNMENT, LESSON, small_course
 
 from course import build
 from course.build import ROOT, texts
 from course.text import CourseError, parse, unparse
+from tests.small_course import ASSIGNMENT, LESSON, small_course
 
 NOTEBOOK = "notebooks/02_vector_add.ipynb"
 SOURCE = "source/02_vector_add/02_vector_add.ipynb"

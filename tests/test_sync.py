@@ -7,11 +7,11 @@ import difflib
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
-from small_course import small_course
 
 from course import build
 from course.sync import sync
 from course.text import CourseError
+from tests.small_course import small_course
 
 LESSON = ("course/lessons/02_vector_add.py", "notebooks/02_vector_add.ipynb")
 ASSIGNMENT = ("course/assignments/02_vector_add.py", "source/02_vector_add/02_vector_add.ipynb")
