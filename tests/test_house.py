@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
+from autograder import exercises
 from course.build import texts
 from course.text import parse, stubs_of
 
@@ -81,46 +82,47 @@ def test_no_line_of_a_solution_stands_in_the_cell_that_students_get(text):
             assert not left, f"{cell.id} of {text.stem} shows {sorted(left)}."
 
 
-@pytest.mark.parametrize(
-    "hidden", sorted((ROOT / "course/hidden").glob("*.json")), ids=lambda p: p.stem
-)
-def test_hidden_data_stands_nowhere_that_students_get(hidden):
-    data = json.loads(hidden.read_text(encoding="utf-8"))
-    secrets = {
-        text
-        for rows in data.values()
-        for row in (rows.values() if isinstance(rows, dict) else rows)
-        for text in (row.get("label"), row.get("explain"))
-        if text
-    }
-    assert secrets, f"{hidden.name} holds nothing to keep."
-    public = [ROOT / path for path in FOR_STUDENTS]
-    public += [p for p in (ROOT / "autograder").rglob("*.py") if "grading" not in p.parts]
-    for path in public:
-        content = path.read_text(encoding="utf-8")
-        # Notebooks escape quotes, and a public case may have the label of a hidden one only by
-        # telling what is hidden.
+HIDDEN = sorted((ROOT / "course/hidden").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", HIDDEN, ids=lambda path: path.stem)
+def test_hidden_data_stands_nowhere_that_students_get(path):
+    data = json.loads(path.read_text(encoding="utf-8"))
+    secrets = set()
+    for id, rows in data.items():
+        public = [dict(case.sizes) for case in exercises.get(id).cases]
+        for row in rows.values() if isinstance(rows, dict) else rows:
+            if "sizes" in row:
+                assert row["sizes"] not in public, (
+                    f"{id}: {row} is a public case, not a hidden one."
+                )
+                secrets.add(json.dumps(row["sizes"]))
+            elif row.get("explain"):
+                secrets.add(row["explain"])
+    assert secrets, f"{path.name} holds nothing to keep."
+    for file in [*(ROOT / name for name in FOR_STUDENTS), *(ROOT / "autograder").rglob("*.py")]:
+        content = file.read_text(encoding="utf-8")
         told = [s for s in secrets if s in content or json.dumps(s)[1:-1] in content]
-        assert not told, f"{path.relative_to(ROOT)} tells {told}."
+        assert not told, f"{file.relative_to(ROOT)} tells {told}."
 
 
 def test_quiz_answers_are_blank_in_release():
     for path in FOR_STUDENTS:
         for cell in nbformat.read(ROOT / path, as_version=4).cells:
-            if cell.metadata.get("nbgrader", {}).get("grade_id", "").endswith("-quiz"):
-                if cell.metadata.nbgrader.solution:
-                    names: dict = {}
-                    exec(cell.source, names)
-                    assert set(names["answers"].values()) == {None}, f"{path} answers its quiz."
+            grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+            if grade_id.startswith("solution-") and grade_id.endswith("-quiz"):
+                answers = ast.literal_eval(cell.source.removeprefix("answers = "))
+                assert set(answers.values()) == {None}, f"{path} answers its quiz."
 
 
 def test_no_path_of_one_machine_stands_in_the_tree():
-    assert lines_matching(r"/(work|root|farm|Users)/|/home/(?!jovyan)\w|/tmp/v/") == []
+    assert lines_matching(r"/(work|root|farm)/|/tmp/v/") == []
 
 
 def test_no_registry_host_stands_in_the_tree():
-    hosts = r"pypi\.org|pythonhosted|download\.pytorch|npmjs|ghcr\.io|docker\.io|mcr\.microsoft|quay\.io"
-    assert lines_matching(hosts + r"|deb\.debian|anaconda\.org|conda-forge") == []
+    python = r"pypi\.org|pythonhosted|download\.pytorch|anaconda\.org|conda-forge"
+    other = r"npmjs|ghcr\.io|docker\.io|mcr\.microsoft|quay\.io|deb\.debian|proxy\.golang"
+    assert lines_matching(f"{python}|{other}") == []
 
 
 def test_ci_may_be_run():
