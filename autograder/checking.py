@@ -146,17 +146,10 @@ def check_functions(
 
 
 def _check_triton(exercise, functions, case, salt, orders, all_configs, pictures, kernels):
-    from autograder.trace.record import record
-
     specification = exercise.arguments(case)
     arguments = values_of(case, specification, salt)
-    function = functions[exercise.names[-1]]
     try:
-        traces = [record(function, specification, backward=exercise.backward)]
-        for config in range(1, min(traces[0].configs, MAX_CONFIGS) if all_configs else 1):
-            traces.append(
-                record(function, specification, backward=exercise.backward, config=config)
-            )
+        traces = _record(exercise, functions, specification, all_configs)
     except Rejected as error:
         return failed(exercise, case, _finding(error))
     except CouldNotCheck as error:
@@ -171,6 +164,26 @@ def _check_triton(exercise, functions, case, salt, orders, all_configs, pictures
         return failed(exercise, case, _finding(error))
     except Exception as error:  # our crash is never the student's failure
         return not_checked(case, _crash(error))
+
+
+def _record(exercise: Exercise, functions: Mapping, specification: tuple, all_configs: bool):
+    """The call's traces: one, or one for every autotune configuration."""
+    from autograder.trace.record import record
+    from autograder.trace.replay import execute_launch
+
+    def one(config: int):
+        return record(
+            functions[exercise.names[-1]],
+            specification,
+            backward=exercise.backward,
+            config=config,
+            execute=execute_launch,
+        )
+
+    traces = [one(0)]
+    if all_configs:
+        traces += [one(i) for i in range(1, min(traces[0].configs, MAX_CONFIGS))]
+    return traces
 
 
 def _finding(error: Rejected) -> Finding:
@@ -217,20 +230,13 @@ def _check_quiz(exercise: Exercise, answers: Any) -> Verdict:
 def _compile(exercise: Exercise, functions: Mapping, kernels: Sequence[Kernel]):
     """(compile facts of the graded case, warnings about the other cases)."""
     from autograder.ir.compile import compile_facts
-    from autograder.trace.record import record
 
     if exercise.compiled is None or "compiles" not in exercise.points:
         return (), ()
     facts: list[CompileFacts] = []
     try:
         specification = exercise.arguments(exercise.compiled)
-        function = functions[exercise.names[-1]]
-        first = record(function, specification, backward=exercise.backward)
-        traces = [first]
-        for config in range(1, min(first.configs, MAX_CONFIGS)):
-            traces.append(
-                record(function, specification, backward=exercise.backward, config=config)
-            )
+        traces = _record(exercise, functions, specification, True)
         seen: list[Kernel] = []
         for trace in traces:
             for kernel in trace.kernels:

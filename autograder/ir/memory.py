@@ -349,23 +349,24 @@ class Memory:
             requested = lanes
         else:
             requested = int(np.count_nonzero(mask)) * (lanes // mask.size) if mask.size else 0
-        requested_elements = requested * ITEMSIZE[pointer.dtype] // window.itemsize
-        if verb == "load":
-            window.loaded += requested_elements
-        else:
-            window.stored += requested_elements
-        window.masked += lanes - requested
         if self.undefined:
             total = int(np.sum(index, where=True if mask is None else mask, initial=0))
             self.digest = hash((self.digest, op.line, requested, total))
         if self.keep is not None:
             self._keep(op, verb, window, pointer, mask, ok, shape, batch)
         self.step += 1
+        bad = None if clean else ~ok if mask is None else ~ok & mask
+        if bad is not None and bad.any():
+            self.faults.note_bounds(op, verb, window, pointer, bad, mask, shape, batch)
+            # Lanes outside are one fault, not two: they do not count as traffic as well.
+            requested -= int(np.count_nonzero(bad)) * (lanes // bad.size)
+        moved = requested * ITEMSIZE[pointer.dtype] // window.itemsize
+        if verb == "load":
+            window.loaded += moved
+        else:
+            window.stored += moved
         if clean:
             return index, mask
-        bad = ~ok if mask is None else ~ok & mask
-        if bad.any():
-            self.faults.note_bounds(op, verb, window, pointer, bad, mask, shape, batch)
         return np.where(ok, index, 0), ok if mask is None else ok & mask
 
     def _flat(self, op, verb, window, pointer, mask, shape, batch, value, lanes=None):
