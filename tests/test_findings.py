@@ -10,9 +10,11 @@ from autograder.checking import inspect_call
 from tests.kernels import (  # each import fills its part of the tables
     faulty_bounds,
     faulty_contents,  # noqa: F401
+    faulty_pointers,  # noqa: F401
     faulty_races,  # noqa: F401
     faulty_tiles,  # noqa: F401
     right_blocks,  # noqa: F401
+    right_operations,  # noqa: F401
     right_simple,  # noqa: F401
 )
 from tests.kernels.table import FAULTY, RIGHT, Example, key

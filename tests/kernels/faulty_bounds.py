@@ -257,7 +257,12 @@ def one_past(x, out, n, B: tl.constexpr):
     tl.store(out + n, s)  # <-- here
 
 
-@faulty("a scalar stored one past the end", [T(10)], bounds(one_past, "out", (0,), 1))
+@faulty(
+    "a scalar stored one past the end",
+    [T(10)],
+    bounds(one_past, "out", (0,), 1),
+    Fault("torch_computed", None, "", None, 10),  # what comes back is torch's zeros only
+)
 def _(x):
     out = torch.zeros(10)
     one_past[(1,)](x, out, 10, B=16)

@@ -217,6 +217,8 @@ def reduced(x, out, width, HOW: tl.constexpr, B: tl.constexpr):
     v = tl.load(x + row * width + i, mask=i < width)  # <-- here
     if HOW == "max":
         r = tl.max(v, axis=0)
+    elif HOW == "min":
+        r = tl.min(v, axis=0)
     elif HOW == "sum":
         r = tl.sum(v, axis=0)
     elif HOW == "squares":
@@ -225,6 +227,10 @@ def reduced(x, out, width, HOW: tl.constexpr, B: tl.constexpr):
         r = tl.sum(tl.exp(v - tl.max(v, axis=0)), axis=0)
     elif HOW == "positive":
         r = tl.sum(tl.where(v > 0, 1.0, 0.0), axis=0)
+    elif HOW == "negative":
+        r = tl.sum(tl.where(v < 0, 1.0, 0.0), axis=0)
+    elif HOW == "nonzero":
+        r = tl.sum(tl.where(v != 0, 1.0, 0.0), axis=0)
     else:
         r = tl.max(tl.cumsum(v, axis=0), axis=0)
     tl.store(out + row, r)
@@ -233,12 +239,18 @@ def reduced(x, out, width, HOW: tl.constexpr, B: tl.constexpr):
 for _how, _dtype, _fill in (
     ("max", "float32", "negative"),
     ("max", "int32", "negative"),
+    ("min", "float32", "normal"),
+    ("min", "float16", "uniform"),
+    ("min", "int32", "negative"),
+    ("max", "int64", "uniform"),
     ("sum", "float32", "normal"),
     ("sum", "bfloat16", "normal"),
     ("sum", "int64", "normal"),
     ("squares", "float16", "normal"),
     ("softmax", "float32", "normal"),
     ("positive", "float32", "negative"),
+    ("negative", "float32", "uniform"),
+    ("nonzero", "int32", "normal"),
     ("cumsum", "float32", "normal"),
 ):
 
