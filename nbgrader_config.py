@@ -18,6 +18,10 @@ _checkout = Path(__file__).resolve().parent
 sys.path.insert(0, str(_checkout))
 from course.stubs import ClearSolutionsByCell  # noqa: E402
 
+# nbgrader calls alembic by name when it opens a gradebook; an environment that is not activated
+# has it beside its Python.
+os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+
 # The name under which the class appears in the exchange and in the gradebook.
 c.CourseDirectory.course_id = "triton-course"
 
@@ -35,3 +39,45 @@ c.GenerateAssignment.preprocessors = [
     ClearSolutionsByCell if step is ClearSolutions else step
     for step in GenerateAssignment.preprocessors.default_args[0]
 ]
+
+# ---- Grading: a judge stands where nbgrader would run submissions (docs/GRADING.md)
+from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor  # noqa: E402
+from nbgrader.converters import Autograde  # noqa: E402
+from nbgrader.preprocessors import (  # noqa: E402
+    ClearHiddenTests,
+    Execute,
+    GetGrades,
+    SaveAutoGrades,
+)
+
+from autograder.grading import export, preprocessors  # noqa: E402
+
+# Links and stray files of a submission would be copied to autograded/ and feedback/.
+c.Autograde.pre_convert_hook = preprocessors.set_aside
+
+# Of a submission only the solution cells are read, into the released notebook.
+c.Autograde.exporter_class = preprocessors.CanonicalExporter
+
+# No student code in a kernel beside the gradebook; and a score that nobody decided stays blank.
+_steps = {
+    Execute: [preprocessors.Judge],
+    SaveAutoGrades: [SaveAutoGrades, preprocessors.KeepUndecided],
+}
+c.Autograde.autograde_preprocessors = [
+    new
+    for step in Autograde.autograde_preprocessors.default_args[0]
+    for new in _steps.get(step, [step])
+]
+
+# The page that students get: their code and the judge's words; no hidden tests, no script.
+c.GenerateFeedback.preprocessors = [
+    GetGrades,
+    ClearHiddenTests,
+    preprocessors.FeedbackOnly,
+    CSSHTMLHeaderPreprocessor,
+]
+c.GenerateFeedback.HTMLExporter.template_name = "course_feedback"
+c.GenerateFeedback.HTMLExporter.extra_template_basedirs = [str(preprocessors.TEMPLATES)]
+
+# Grades with a status; blank, not 0, for what was not handed in or not graded.
+c.ExportApp.plugin_class = export.GradesWithStatus
