@@ -48,8 +48,8 @@ def check(id: str, *functions: Any, hidden: bool = False):
 
     ``functions`` are what the exercise asks for, in its order (for a quiz, the dict of answers).
     Returns a report that Jupyter shows as a picture and a terminal as text. Never raises for a
-    student's mistake. ``hidden=True`` stands in check cells for the grader, which does not run them;
-    elsewhere it checks the public cases once more.
+    student's mistake. ``hidden=True`` stands in check cells for the grader, which does not run
+    them; elsewhere it checks the public cases once more.
     """
     from autograder.render.html import Report
 
@@ -112,8 +112,8 @@ def check_functions(
 ) -> Verdict:
     """Record, replay and judge ``functions`` (name → object) on the exercise's cases.
 
-    ``cases`` defaults to the public ones; ``salt`` changes the inputs; ``pictures`` keeps the lanes of
-    some programs of the first case.
+    ``cases`` defaults to the public ones; ``salt`` changes the inputs; ``pictures`` keeps the lanes
+    of some programs of the first case.
     """
     missing = [n for n in exercise.names if n not in functions]
     if missing:
@@ -130,8 +130,8 @@ def check_functions(
     if importlib.util.find_spec("triton") is None:
         return _unsure(
             exercise,
-            "Triton is not installed here (it exists for Linux only). Unit 01 works everywhere; for "
-            "this unit use the lab box, WSL2 or the dev container (docs/WSL2.md).",
+            "Triton is not installed here (it exists for Linux only). Unit 01 works everywhere; "
+            "for this unit use the lab box, WSL2 or the dev container (docs/WSL2.md).",
         )
     results, kernels = [], []
     for number, case in enumerate(rows):
@@ -271,7 +271,8 @@ def inspect_call(function: Callable, *arguments: Any, keep_accesses: bool = True
 
     Returns a ``Run``: outputs, findings, traffic, accesses. No exercise, no reference, no device:
     nothing is launched on a GPU, and the tensors themselves stay unchanged.
-    Raises Rejected (one sentence) where the call itself fails, CouldNotCheck for what we cannot run.
+    Raises Rejected (one sentence) where the call itself fails, CouldNotCheck for what we cannot
+    run.
     """
     import torch
 
@@ -301,7 +302,8 @@ def _array(tensor) -> np.ndarray:
 def check_file(id: str, path: str, *, as_json: bool = False, hidden: bool = False) -> int:
     """``python -m autograder check ID FILE``: prints a report, returns the exit status.
 
-    0 passed; 1 anything wrong in the student's file; 2 unknown id, unsupported operation, our crash.
+    0 passed; 1 anything wrong in the student's file; 2 unknown id, unsupported operation, our
+    crash.
     """
     from autograder.render.json import verdict_json
     from autograder.render.text import verdict_text

@@ -38,9 +38,10 @@ def judge_traces(
 ) -> CaseResult:
     """Judge one case by the traces of its autotune configurations (one trace where there are none).
 
-    ``arguments``: the call's arguments as the reference gets them, arrays in held types and scalars;
-    the arrays are the trace's inputs in order. Every configuration runs on fresh buffers. The first
-    fault decides which run is reported. What the interpreter cannot do gives could_not_check.
+    ``arguments``: the call's arguments as the reference gets them, arrays in held types and
+    scalars; the arrays are the trace's inputs in order. Every configuration runs on fresh buffers.
+    The first fault decides which run is reported. What the interpreter cannot do gives
+    could_not_check.
     """
     inputs = [a for a in arguments if isinstance(a, np.ndarray)]
     first: CaseResult | None = None

@@ -43,13 +43,17 @@ ASPECT_OF_KIND = {
 
 
 class CouldNotCheck(Exception):
-    """Our side met something it does not know. Never the student's failure; the message names it."""
+    """Our side met something it does not know. Never the student's failure; the message names
+    it.
+    """
 
 
 class Rejected(Exception):
-    """The student's side broke a rule of the interface. The message is one sentence for the student.
+    """The student's side broke a rule of the interface. The message is one sentence for the
+    student.
 
-    ``kind`` is the finding that it becomes: "interface", or "compile" for a kernel that does not lower.
+    ``kind`` is the finding that it becomes: "interface", or "compile" for a kernel that does not
+    lower.
     """
 
     def __init__(self, message: str, kind: str = "interface", line: int = 0, kernel: str = ""):
@@ -262,8 +266,8 @@ class Run:
     accesses: tuple[Access, ...] = ()
     warnings: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()  # kernel arguments through which an input was written
-    # Loads without `other` that a mask cut: (kernel, grid, argument, line, lanes, program); they are
-    # a fault only if `digest` or the outputs differ between two poisons.
+    # Loads without `other` that a mask cut: (kernel, grid, argument, line, lanes, program); they
+    # are a fault only if `digest` or the outputs differ between two poisons.
     undefined: tuple[tuple, ...] = ()
     digest: int = 0
 
@@ -380,7 +384,9 @@ class CompileFacts:
     shared_limit: int
     registers: int
     spills: int  # bytes
-    instructions: Mapping[str, int] = field(default_factory=dict)  # mma.sync, ld.global.v4, cp.async
+    instructions: Mapping[str, int] = field(
+        default_factory=dict
+    )  # mma.sync, ld.global.v4, cp.async
     num_warps: int = 4
     error: str = ""  # a student's sentence when it does not compile
 

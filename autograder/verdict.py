@@ -1,4 +1,6 @@
-"""Run + reference + limits → CaseResult, and CaseResults → Verdict. NumPy only; nothing is run here."""
+"""Run + reference + limits → CaseResult, and CaseResults → Verdict. NumPy only; nothing is run
+here.
+"""
 
 from __future__ import annotations
 
@@ -189,7 +191,9 @@ def verdict(
     compiled: Sequence[CompileFacts] = (),
     warnings: Sequence[str] = (),
 ) -> Verdict:
-    """Points by aspect: its points × cases whose values are right, came from kernels, and pass it."""
+    """Points by aspect: its points × cases whose values are right, came from kernels, and pass
+    it.
+    """
     results = [r for r in results]
     earned = [r for r in results if _earned(r)]
     broken = [f for f in compiled if f.error or f.shared > f.shared_limit]

@@ -1,6 +1,7 @@
 """The IR interpreter's operations and control flow, against NumPy, kernel by kernel.
 
-Findings have a table of their own (test_findings.py); here every kernel is right and its values count.
+Findings have a table of their own (test_findings.py); here every kernel is right and its values
+count.
 """
 
 import numpy as np
@@ -132,9 +133,7 @@ def test_three_dimensional_grids():
         three_axes[(4, 3, 2)](out, X=4, Y=3)
         return out
 
-    want = [
-        432000 + x * 100 + y * 10 + z for z in range(2) for y in range(3) for x in range(4)
-    ]
+    want = [432000 + x * 100 + y * 10 + z for z in range(2) for y in range(3) for x in range(4)]
     assert values(run)[0].tolist() == want
 
 

@@ -1,8 +1,8 @@
 """Block pointers and tensor descriptors: a base, a shape, strides, and where the block stands.
 
-Both turn into ordinary lanes with a mask: a descriptor checks every axis, a block pointer those that
-`boundary_check` names. The memory then checks the lanes against the argument like any others, so a
-shape that claims more than the tensor holds is found.
+Both turn into ordinary lanes with a mask: a descriptor checks every axis, a block pointer those
+that `boundary_check` names. The memory then checks the lanes against the argument like any others,
+so a shape that claims more than the tensor holds is found.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Tile:
         return replace(self, offsets=moved)
 
     def lanes(self, checked: tuple[int, ...]):
-        """Pointers of the block's lanes, and the mask of the checked axes (None if there is none)."""
+        """Pointers of the block's lanes, and the mask of the checked axes (None if there is
+        none).
+        """
         rank = len(self.block)
         offset = _spread(self.base.offset, rank)
         mask = None

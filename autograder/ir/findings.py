@@ -176,8 +176,8 @@ class Faults:
 
     def _say_undefined_lane(self, argument, line, fault):
         return (
-            f"load from {argument} (line {line}): {fault.lanes} lanes are masked off and no `other=` "
-            f"says what they hold, yet the result depends on them (first in program "
+            f"load from {argument} (line {line}): {fault.lanes} lanes are masked off and no "
+            f"`other=` says what they hold, yet the result depends on them (first in program "
             f"{self.program_text(fault.program)}). On a GPU they hold anything."
         )
 
@@ -186,8 +186,8 @@ class Faults:
         me = self.program_text(fault.program)
         if s["how"] == "lanes":
             return (
-                f"store to {argument}: lanes of one program write different values to the same "
-                f"element (program {me}, line {line}, element {s['cell']}). Which one stays is luck."
+                f"store to {argument}: lanes of one program write different values to the "
+                f"same element (program {me}, line {line}, element {s['cell']}). Which one stays is luck."
             )
         them = (
             f"program {self.program_text(s['other'])}"

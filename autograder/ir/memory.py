@@ -1,11 +1,13 @@
 """Memory of a launch: buffers with shadow state, windows on them, exact bounds, races, traffic.
 
 A *buffer* is one storage: bytes, and per cell (its smallest element) what wrote it last. A *window*
-is one pointer argument of a launch: the exact set of cells that its shape and strides span. A pointer
-is a window and an element offset from the window's start, so that an access belongs to one argument
-whatever the arithmetic did: no allocation can be reached by running past another one's end.
+is one pointer argument of a launch: the exact set of cells that its shape and strides span. A
+pointer is a window and an element offset from the window's start, so that an access belongs to one
+argument whatever the arithmetic did: no allocation can be reached by running past another one's
+end.
 
-Every access checks first and touches memory afterwards; a lane at fault reads poison and writes nothing.
+Every access checks first and touches memory afterwards; a lane at fault reads poison and writes
+nothing.
 """
 
 from __future__ import annotations
@@ -108,7 +110,9 @@ class Buffer:
         return self.data.view(stored(dtype))
 
     def cells_of(self, view: View) -> np.ndarray:
-        """Cell numbers of a view's elements' first cells, shape ``view.shape``. Checks the range."""
+        """Cell numbers of a view's elements' first cells, shape ``view.shape``. Checks the
+        range.
+        """
         size = ITEMSIZE[view.dtype]
         offsets = np.full((1,) * len(view.shape), view.offset, np.int64)
         for axis, (n, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
@@ -150,8 +154,9 @@ class Window:
         self._reach: dict[str, tuple] = {}
 
     def reach(self, dtype: str):
-        """For elements of ``dtype``: (data from the window's start, bitmap of the cells inside or None
-        where all are, number of elements from start to end, cells an element, first cell)."""
+        """For elements of ``dtype``: (data from the window's start, bitmap of the cells inside or
+        None where all are, number of elements from start to end, cells an element, first cell).
+        """
         if dtype not in self._reach:
             size, unit = ITEMSIZE[dtype], self.buffer.unit
             if size % unit or self.start % size:
@@ -334,8 +339,8 @@ class Memory:
     def _inside(self, op, verb, window, pointer, mask, shape, batch):
         """Bounds, traffic and pictures of one access.
 
-        Returns (index, active): an index that is safe to use in every lane, and the lanes that really
-        touch memory (None: all of them). Both are compact: uniform axes keep length 1.
+        Returns (index, active): an index that is safe to use in every lane, and the lanes that
+        really touch memory (None: all of them). Both are compact: uniform axes keep length 1.
         """
         _, bitmap, count, _, _ = window.reach(pointer.dtype)
         index = pointer.offset
@@ -459,7 +464,8 @@ class Memory:
 
     # ------------------------------------------------------------ locks (compare-and-swap)
     # A cell's lockset is the set of locks that every access so far held (Savage et al., Eraser,
-    # 1997). Two programs that share a lock are ordered by it. Such kernels run one program at a time.
+    # 1997). Two programs that share a lock are ordered by it. Such kernels run one program at a
+    # time.
 
     def _held(self, program: int) -> frozenset:
         return frozenset(self.locks.get(program, ()))

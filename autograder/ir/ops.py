@@ -1,9 +1,10 @@
 """The table: operation → NumPy. Every entry works on all programs of a batch at once.
 
-A value is an array with the program axis in front: ``(programs, *shape)``. Any axis may have length 1
-where the type says more, program axis included: such an axis is uniform, and NumPy's broadcasting
-does the rest. So splats, masks and offset vectors stay small until something really needs them whole
-(`whole`). bfloat16 and fp8 are held in float32 and rounded after every operation, as a GPU would.
+A value is an array with the program axis in front: ``(programs, *shape)``. Any axis may have length
+1 where the type says more, program axis included: such an axis is uniform, and NumPy's broadcasting
+does the rest. So splats, masks and offset vectors stay small until something really needs them
+whole (`whole`). bfloat16 and fp8 are held in float32 and rounded after every operation, as a GPU
+would.
 
 An entry is ``function(op, arguments) -> array``; add one with ``@operation("dialect.name")``.
 An operation that is not in the table makes the run end in CouldNotCheck, which names it.

@@ -1,7 +1,7 @@
 """Triton IR text → records. Pure text work: the judge reads hostile IR with this and nothing else.
 
-The grammar is what MLIR prints for `tt`, `arith`, `math`, `scf` and `cf` operations: one operation a
-line, regions in braces, locations as `loc(...)`. Operands are the `%names` of an operation in the
+The grammar is what MLIR prints for `tt`, `arith`, `math`, `scf` and `cf` operations: one operation
+a line, regions in braces, locations as `loc(...)`. Operands are the `%names` of an operation in the
 order of its text, attributes are `key = value` pairs, types follow the last ` : `.
 """
 

@@ -1,7 +1,7 @@
 """Which parameters' memory a kernel may write: so that reads of all others need no race tracking.
 
-Values that may hold the same pointer are united (flow-insensitive, over-approximate); a parameter is
-written if a store or an atomic goes through a pointer of its class.
+Values that may hold the same pointer are united (flow-insensitive, over-approximate); a parameter
+is written if a store or an atomic goes through a pointer of its class.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a parsed kernel: all programs of a launch, in batches, each operation once a batch.
 
 Programs that go different ways (a branch, a loop with its own trip count, an early return) are not
-masked but separated: the values that a region needs are gathered for the programs that enter it, and
-what comes out is put back. So an operation never sees a program that is not there.
+masked but separated: the values that a region needs are gathered for the programs that enter it,
+and what comes out is put back. So an operation never sees a program that is not there.
 """
 
 from __future__ import annotations

@@ -67,10 +67,11 @@ def replay(
 ) -> Run:
     """One run of a trace.
 
-    ``inputs``: the tensor arguments' values by index, of the shapes that the trace's Inputs have, in
-    the held types of their dtypes; ``gradients``: the incoming gradients of a backward pass.
-    ``order``: of programs, "forward", "reversed" or "shuffled". ``poison``: what masked lanes without
-    ``other`` hold, "nan" or "large". ``keep_accesses``: keep lanes of some programs for pictures.
+    ``inputs``: the tensor arguments' values by index, of the shapes that the trace's Inputs have,
+    in the held types of their dtypes; ``gradients``: the incoming gradients of a backward pass.
+    ``order``: of programs, "forward", "reversed" or "shuffled". ``poison``: what masked lanes
+    without ``other`` hold, "nan" or "large". ``keep_accesses``: keep lanes of some programs for
+    pictures.
     Raises CouldNotCheck for what the interpreter does not know.
     """
     return _Replay(trace, inputs, gradients, order, poison, keep_accesses).run()
@@ -187,7 +188,8 @@ class _Replay:
         values = np.asarray(self.given[event.index])
         if values.shape != event.view.shape:
             raise CouldNotCheck(
-                f"The trace was recorded for inputs of shape {event.view.shape}, not {values.shape}."
+                f"The trace was recorded for inputs of shape {event.view.shape}, "
+                f"not {values.shape}."
             )
         buffer = self._buffer(event.view)
         self.inputs[event.buffer] = event

@@ -1,8 +1,8 @@
 """The IR interpreter against Triton's own interpreter, kernel by kernel, in one run.
 
 Ours checks values, bounds, races and traffic with one program order and one poison; Triton's
-(TRITON_INTERPRET=1) only computes. Both run in this process's child, in turn, on the same inputs, so
-that a slow spell of the machine meets both. `make bench` prints the ratios.
+(TRITON_INTERPRET=1) only computes. Both run in this process's child, in turn, on the same inputs,
+so that a slow spell of the machine meets both. `make bench` prints the ratios.
 """
 
 from __future__ import annotations
