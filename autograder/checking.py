@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from autograder import exercises
-from autograder.judging import examine, judge_traces, values_of
+from autograder.judging import examine, inputs_of, judge_traces
 from autograder.records import (
     Case,
     CaseResult,
@@ -147,7 +147,7 @@ def check_functions(
 
 def _check_triton(exercise, functions, case, salt, orders, all_configs, pictures, kernels):
     specification = exercise.arguments(case)
-    arguments = values_of(case, specification, salt)
+    arguments = inputs_of(exercise, case, salt)
     try:
         traces = _record(exercise, functions, specification, all_configs)
     except Rejected as error:
@@ -202,7 +202,7 @@ def _crash(error: Exception) -> str:
 def _check_plain(exercise, functions, case, salt) -> CaseResult:
     from autograder.trace.plain import run_plain
 
-    arguments = values_of(case, exercise.arguments(case), salt)
+    arguments = inputs_of(exercise, case, salt)
     fresh = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
     try:
         run = run_plain(exercise, functions, fresh)

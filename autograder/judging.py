@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from autograder.floats import is_float
 from autograder.ir.findings import Faults
 from autograder.records import (
     Case,
@@ -31,19 +32,20 @@ def judge_traces(
     case: Case,
     traces: Sequence[Trace],
     arguments: tuple,
-    gradients: Sequence[np.ndarray] = (),
     *,
     orders: Sequence[str] = ("forward",),
     keep_accesses: bool = False,
 ) -> CaseResult:
     """Judge one case by the traces of its autotune configurations (one trace where there are none).
 
-    ``arguments``: the call's arguments as the reference gets them, arrays in held types and
-    scalars; the arrays are the trace's inputs in order. Every configuration runs on fresh buffers.
-    The first fault decides which run is reported. What the interpreter cannot do gives
-    could_not_check.
+    ``arguments``: what ``inputs_of`` made, which is also what the reference gets: the call's
+    arguments, whose arrays are the trace's inputs in order, then the incoming gradients. Every
+    configuration runs on fresh buffers. The first fault decides which run is reported. What the
+    interpreter cannot do gives could_not_check.
     """
-    inputs = [a for a in arguments if isinstance(a, np.ndarray)]
+    own = len(exercise.arguments(case))
+    inputs = [a for a in arguments[:own] if isinstance(a, np.ndarray)]
+    gradients = arguments[own:]
     first: CaseResult | None = None
     try:
         for number, trace in enumerate(traces):
@@ -51,7 +53,7 @@ def judge_traces(
                 run = examine(
                     trace, inputs, gradients, order=order, keep_accesses=keep_accesses and not first
                 )
-                result = judge_case(exercise, case, run, (*arguments, *gradients))
+                result = judge_case(exercise, case, run, arguments)
                 if number and result.findings:
                     result = replace(
                         result, findings=tuple(_configured(f, number) for f in result.findings)
@@ -110,6 +112,21 @@ def _same(a: Run, b: Run) -> bool:
 
 def _configured(finding: Finding, number: int) -> Finding:
     return replace(finding, message=f"{finding.message} (autotune configuration {number})")
+
+
+def inputs_of(exercise: Exercise, case: Case, salt: bytes = b"") -> tuple:
+    """What the reference gets: the call's arguments, then the incoming gradients of a backward
+    exercise, one an output of the forward pass and of its shape and dtype."""
+    arguments = exercise.arguments(case)
+    values = values_of(case, arguments, salt)
+    if not exercise.backward:
+        return values
+    from autograder.exercises.inputs import make
+
+    outputs = exercise.outputs(case)
+    floating = sum(isinstance(a, Tensor) and is_float(a.dtype) for a in arguments)
+    incoming = outputs[: len(outputs) - floating]  # the rest are gradients of the arguments
+    return (*values, *(make(case, output, -1 - k, salt) for k, output in enumerate(incoming)))
 
 
 def values_of(case: Case, arguments: tuple, salt: bytes = b"") -> tuple:

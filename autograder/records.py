@@ -332,6 +332,7 @@ class Exercise:
     tolerance: Callable[..., tuple]
     limit: Callable[[Case], int | None] = lambda case: None
     outputs: Callable[[Case], tuple[Tensor, ...]] = lambda case: ()  # shape and dtype asked for
+    results: tuple[str, ...] = ()  # what messages call the outputs, where there are several
     hints: tuple[str, ...] = ()
     limit_text: str = ""  # the closed form, e.g. "3n"
     machine: str = "triton"

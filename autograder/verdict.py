@@ -84,7 +84,7 @@ def _misfit(exercise: Exercise, case: Case, run: Run, expected: tuple) -> str:
         )
     asked = exercise.outputs(case)
     for i, (output, want) in enumerate(zip(run.outputs, expected, strict=True)):
-        which = "a tensor" if len(expected) == 1 else f"output {i}"
+        which = "a tensor" if len(expected) == 1 else _called(exercise, i)
         if output.values.shape != want.shape:
             return (
                 f"{name} returned {which} of shape {output.values.shape}, "
@@ -113,7 +113,7 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
             worst = max(worst, float(ratio.max()))
         bad = ratio > 1
         if bad.any():
-            which = "" if len(expected) == 1 else f" of output {i}"
+            which = "" if len(expected) == 1 else f" of {_called(exercise, i)}"
             return worst, Finding(
                 "values",
                 f"{int(bad.sum())} of {bad.size} values{which} are wrong{_where(bad, got)}, e.g. "
@@ -121,6 +121,11 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
                 lanes=int(bad.sum()),
             )
     return worst, None
+
+
+def _called(exercise: Exercise, output: int) -> str:
+    """An output of several by its name, where the exercise gives names."""
+    return exercise.results[output] if exercise.results else f"output {output}"
 
 
 def _examples(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
@@ -196,6 +201,8 @@ def verdict(
     """
     results = [r for r in results]
     earned = [r for r in results if _earned(r)]
+    if all(_is_empty(r) for r in earned):  # no kernel has stored a number yet
+        earned = []
     broken = [f for f in compiled if f.error or f.shared > f.shared_limit]
     aspects = []
     for name in ASPECTS:
@@ -245,6 +252,11 @@ def _has(result: CaseResult, aspect: str) -> bool:
 def _earned(result: CaseResult) -> bool:
     kinds = {f.kind for f in result.findings}
     return result.status != "could_not_check" and not kinds & (_WRONG | _NOT_EARNED)
+
+
+def _is_empty(result: CaseResult) -> bool:
+    """Whether the case asked for no number at all, as for a matrix of 0 rows."""
+    return result.run is not None and not any(o.values.size for o in result.run.outputs)
 
 
 def _compile_finding(facts: CompileFacts) -> Finding:

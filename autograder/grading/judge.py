@@ -56,9 +56,9 @@ def perform(job: dict, emit) -> None:
 
 
 def _arguments(exercise: Exercise, case: Case, salt: bytes) -> tuple:
-    from autograder.judging import values_of
+    from autograder.judging import inputs_of
 
-    return values_of(case, exercise.arguments(case), salt)
+    return inputs_of(exercise, case, salt)
 
 
 def _sent(argument: Any) -> dict:

@@ -40,7 +40,7 @@ def record(
     values: Values | None = None,
     execute: Execute | None = None,
 ) -> Trace:
-    """Call ``function(*arguments)`` and note what it does.
+    """Call ``function(*arguments)``, for an autograd.Function its ``apply``, and note what it does.
 
     * ``arguments``: a ``Tensor`` (or a torch tensor) becomes a dummy tensor of its shape, dtype and
       strides, on a storage in which every row has its full stride; anything else is passed on.
@@ -56,6 +56,8 @@ def record(
     Raises Rejected, one sentence for the student, if the call cannot be made or ends in an error,
     or if a kernel does not compile.
     """
+    if isinstance(function, type) and issubclass(function, torch.autograd.Function):
+        function = function.apply
     name = _name(function)
     _check_signature(name, function, arguments)
     call = _Call(function, name, tuple(arguments), backward, config, values)
