@@ -121,8 +121,9 @@ def measure(
 
     ``rivals(size)`` makes the tensors on the card and returns the functions by name, without
     arguments; ``bytes_of(size)`` is what theory asks for; ``warmup`` and ``rep`` are milliseconds.
-    Without a GPU, or with TRITON_INTERPRET set, ``rivals`` is not called, ``timings`` is empty and
-    ``note`` says why and what was expected.
+    Where results differ (by ``torch.testing.assert_close``, from the last function's) nothing is
+    timed: a wrong kernel has no speed. Without a GPU, or with TRITON_INTERPRET set, ``rivals`` is
+    not called. Then ``timings`` is empty and ``note`` says why and what was expected.
     """
     refusal = _refusal()
     if refusal:
@@ -135,13 +136,32 @@ def measure(
     bandwidth = _bandwidth(name)
     timings = []
     for size in sizes:
-        for label, function in rivals(size).items():
+        functions = rivals(size)
+        difference = _difference(functions)
+        if difference:
+            return Measured((), note=f"Nothing was measured: at n = {size}, {difference}")
+        for label, function in functions.items():
             ms, low, high = do_bench(function, warmup=warmup, rep=rep, quantiles=[0.5, 0.2, 0.8])
             timings.append(Timing(label, size, ms, low, high, bytes_of(size) / ms / 1e6))
     note = ""
     if bandwidth and any(t.gbs > bandwidth for t in timings):
         note = "Above 100 % of peak: part of the data stayed in the L2 cache, or bytes_of is off."
     return Measured(tuple(timings), name, bandwidth, note)
+
+
+def _difference(functions: Mapping[str, Callable[[], object]]) -> str:
+    """A sentence that names the first function whose result is not the last one's, or nothing."""
+    from torch.testing import assert_close
+
+    *others, (reference, function) = functions.items()
+    expected = function()
+    for name, other in others:
+        try:
+            assert_close(other(), expected)
+        except (AssertionError, TypeError) as error:
+            what = " ".join(str(error).split()[:24])
+            return f"{name} does not give what {reference} gives. {what}"
+    return ""
 
 
 def _bandwidth(name: str) -> float | None:

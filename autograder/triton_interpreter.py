@@ -6,21 +6,29 @@ outside an array there overwrites the process's own memory.
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
 import tempfile
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["interpret"]
 
 
-def interpret(script: str, *, timeout: float = 120) -> str:
-    """What ``script`` (Python source) prints when a fresh Python runs it with TRITON_INTERPRET=1.
+_HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
 
-    A script that fails adds one line: its exit code and the last line of its error output.
-    ``timeout`` in seconds.
+
+def interpret(*parts: str | Callable, timeout: float = 120) -> str:
+    """What a script prints when a fresh Python runs it with TRITON_INTERPRET=1.
+
+    The script is ``parts`` in order, after the imports of torch, triton and tl: a string is Python
+    source, a kernel or function stands for its own source. A script that fails adds one line: its
+    exit code and the last line of its error output. ``timeout`` in seconds.
     """
+    script = _HEAD + "\n".join(part if isinstance(part, str) else _source(part) for part in parts)
     with tempfile.TemporaryDirectory() as folder:
         # A file and not `python -c`: Triton reads a kernel's source from the file it stands in.
         path = Path(folder) / "script.py"
@@ -40,3 +48,8 @@ def interpret(script: str, *, timeout: float = 120) -> str:
         return done.stdout
     last = (done.stderr.strip().splitlines() or ["without an error message"])[-1]
     return f"{done.stdout}The script ended with exit code {done.returncode}: {last}"
+
+
+def _source(function: Callable) -> str:
+    """The text of a kernel or function as it stands in its cell or file, decorators included."""
+    return textwrap.dedent(inspect.getsource(getattr(function, "fn", function)))

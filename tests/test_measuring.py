@@ -6,6 +6,8 @@ import importlib.util
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from autograder import measuring
 from autograder.measuring import Measured, Timing, TritonMissing, gpu, measure, versions
@@ -66,8 +68,26 @@ def test_more_than_the_peak_is_not_left_without_a_word(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
     monkeypatch.setattr("triton.testing.do_bench", lambda function, **_: (0.001, 0.001, 0.001))
-    result = measure(lambda n: {"add": never}, (2**20,), bytes_of=lambda n: 12 * n, expect="")
+    result = measure(
+        lambda n: {"add": lambda: None}, (2**20,), bytes_of=lambda n: 12 * n, expect=""
+    )
     assert "Above 100 % of peak" in repr(result)
+
+
+@pytest.mark.parametrize("wrong", [torch.zeros(8), None, torch.ones(8, dtype=torch.float16)])
+def test_a_wrong_kernel_has_no_speed(monkeypatch, wrong):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
+    monkeypatch.setattr("triton.testing.do_bench", never)
+    result = measure(
+        lambda n: {"add": lambda: wrong, "torch": lambda: torch.ones(8)},
+        (8,),
+        bytes_of=lambda n: 12 * n,
+        expect="",
+    )
+    assert result.timings == ()
+    assert "Nothing was measured: at n = 8, add does not give what torch gives" in repr(result)
 
 
 def test_versions_name_what_runs_here(no_card):
@@ -83,20 +103,18 @@ def test_without_triton_the_first_cell_says_one_sentence(monkeypatch):
     assert "Linux only (this is Darwin)" in sentence and "unit 01 works" in sentence
 
 
-def test_a_script_prints_from_inside_a_kernel():
-    script = """
-import torch, triton
-import triton.language as tl
-
 @triton.jit
-def kernel(x_ptr, n, BLOCK_SIZE: tl.constexpr):
+def talking_kernel(x_ptr, n, BLOCK_SIZE: tl.constexpr):
     offsets = tl.arange(0, BLOCK_SIZE)
     print("µ", offsets, offsets < n)
 
-kernel[(1,)](torch.zeros(3), 3, BLOCK_SIZE=4)
-raise SystemExit(3)
-"""
-    told = interpret(script)
+
+def test_a_kernel_prints_from_inside_and_a_failure_is_told():
+    told = interpret(
+        talking_kernel,
+        "talking_kernel[(1,)](torch.zeros(3), 3, BLOCK_SIZE=4)",
+        "raise SystemExit(3)",
+    )
     assert "µ [0 1 2 3] [ True  True  True False]" in told
     assert "ended with exit code 3" in told
 

@@ -17,7 +17,7 @@ _COLOURS = {
     "--jq-numeric-bg": "#e9edf1",
     "--jq-text-color": INK,
     "--jq-mc-button-bg": "#ffffff",
-    "--jq-numeric-input-bg": "#ffffff",
+    "--jq-numeric-input-bg": "#dfe4ea",
     "--jq-correct-color": READ,
     "--jq-incorrect-color": OUTSIDE,
 }

@@ -3,8 +3,9 @@ r"""
 # Lesson 02 · Vector add, the first real kernel
 
 In lesson 01 a kernel was a Python function on NumPy arrays. Now it becomes a Triton kernel: the same five
-lines, compiled for a graphics card. You need no card. Every kernel of this page runs on the CPU, lane by lane,
-and tells what each lane touched. Two cells measure speed; without a GPU they say what they would have shown.
+lines, compiled for a graphics card. You need no card. Every kernel of this page runs on the CPU, lane by
+lane, and tells what each lane touched. Two cells measure speed; without a GPU they say what they would have
+shown.
 
 You bring from lesson 01: a kernel describes the work of one **program**; a program works on one **block**, a
 group of **lanes** with one number each; a **mask** switches lanes off; the **grid** says how many programs
@@ -28,6 +29,7 @@ from autograder import check, hint
 from autograder.checking import inspect_call
 from autograder.render.inspected import show
 from autograder.render.lesson02 import fusion, roof, tail
+from autograder.render.player import player
 
 # %% [markdown]
 r"""
@@ -83,8 +85,8 @@ print((10.0 * x)[:4].numpy())
 r"""
 ## 98 432 numbers, 97 programs
 
-`triton.cdiv(98432, 1024)` rounds 96.125 up: 97 programs. Program 96 owns the offsets 98 304 … 99 327. Only 128
-of those 1024 exist.
+`triton.cdiv(98432, 1024)` rounds 96.125 up: 97 programs. Program 96 owns the offsets 98 304 … 99 327. Only
+128 of those 1024 exist.
 """
 
 # %%
@@ -92,12 +94,12 @@ tail(n=98432, block=1024)
 
 # %% [markdown]
 r"""
-Step through the programs of the launch. Blue lanes read or write, empty ones are switched off by the mask.
+Step through the programs of the launch, up to the last. Blue lanes read or write, hatched ones are switched
+off by the mask.
 """
 
 # %%
-# PLAYER
-run
+player(run)
 
 # %% [markdown]
 r"""
@@ -130,8 +132,8 @@ show(inspect_call(scale_rounded_down, x, 10.0))
 r"""
 ## Masks: one for every load, one for every store
 
-The last program has lanes past the end. Suppose they are kept from *storing*, but not from *loading*. **Predict:**
-are the numbers right? Is the kernel right?
+The last program has lanes past the end. Suppose they are kept from *storing*, but not from *loading*.
+**Predict:** are the numbers right? Is the kernel right?
 
 (Kernels that are wrong on purpose are only inspected on this page, never launched on a card.)
 """
@@ -158,9 +160,9 @@ show(run)
 
 # %% [markdown]
 r"""
-The numbers are right and the kernel is wrong. A test of values cannot see it. On a card it goes well for weeks,
-because memory behind `x` usually belongs to something else of yours; the day it does not, the launch ends with
-*an illegal memory access was encountered*, and names no line.
+The numbers are right and the kernel is wrong. A test of values cannot see it. On a card it goes well for
+weeks, because the memory behind `x` usually belongs to something else of yours; the day it does not, the
+launch ends with *an illegal memory access was encountered*, and no line is named.
 
 ### How to read a finding
 
@@ -171,9 +173,9 @@ A finding says, in this order:
 3. **where**: a program and a line of your cell;
 4. **which offsets**, beside the size of the tensor.
 
-Read the numbers before you read the code. A count like 896 points at the end of the array; every lane of every
-program points at the offsets; a multiple of the block size points at the grid. Then comes a question to ask, not
-a correction to copy.
+Read the numbers before you read the code. A count like 896 points at the end of the array; every lane of
+every program points at the offsets; a multiple of the block size points at the grid. Then comes a question to
+ask, not a correction to copy.
 
 A mask on the load and none on the store does more harm: **predict** which element of `out` is hit first.
 """
@@ -202,8 +204,8 @@ On a card those 896 numbers land in whatever lies behind `out`.
 ## The grid as a function
 
 A grid is a tuple of up to three sizes, or a function that returns one. Triton calls the function with all
-arguments of the launch by name, so the block size stands in one place only. Later, when autotuning tries several
-block sizes, there is no other way.
+arguments of the launch by name, so the block size stands in one place only. Later, when autotuning tries
+several block sizes, there is no other way.
 """
 
 # %%
@@ -227,7 +229,7 @@ r"""
 The kernel of this unit, with two holes. Fill them in and run the check below; `hint("02.add")` helps.
 """
 
-# %% stub=["mask = offsets >= 0  # lets every lane through: mend it", "result = x  # something is missing here"]
+# %% stub=["mask = offsets < 0  # switches every lane off: mend it", "result = x  # something is missing here"]
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     pid = tl.program_id(0)
@@ -258,8 +260,8 @@ r"""
 ## How the check works on a CPU
 
 `@triton.jit` does not run the function. At a launch Triton reads its source and translates it into **Triton
-IR**, a short list of operations on whole blocks, and from there in more steps into machine code. Only the last
-steps and the launch need a card. This is the IR of `scale_kernel`:
+IR**, a list of operations on whole blocks (IR: intermediate representation), and from there into machine
+code. Only the launch needs a card. This is the IR of `scale_kernel`:
 """
 
 # %%
@@ -270,17 +272,18 @@ print(ir_of(scale_kernel, x, x, 10.0, 98432, BLOCK_SIZE=1024))
 # %% [markdown]
 r"""
 Your five lines are all there: `tt.get_program_id`, `tt.make_range` for `tl.arange`, `arith.cmpi slt` for `<`,
-`tt.load` and `tt.store`. The check executes this list in NumPy, once for all 97 programs: each variable is an array
-with one row a program and one column a lane. Before a load or store touches anything, every address is looked up:
-which tensor, inside or not, written before or not, by which program. That is how it sees what no test of values
-sees. It does so for several lengths and types, with the programs in different orders, and then hands the kernel
-to the real compiler for an RTX 4080.
+`tt.load` and `tt.store`. The check executes this list in NumPy, once for all 97 programs: each variable is an
+array with one row a program and one column a lane. Before a load or store touches anything, every address is
+looked up: which tensor, inside or not, written before or not, by which program. That is how it sees what no
+test of values sees. It does so for several lengths and types, and then hands the kernel to the real compiler,
+which needs no card either, for an RTX 4080.
 
 ## Compiled once, for one kind of call
 
-The translation is kept and used again. The IR above shows what it depends on: the kernel's source, the element
-types (`!tt.ptr<f32>`), every `tl.constexpr` (1024), and whether pointers and whole numbers are multiples of 16
-(`tt.divisibility`), because that allows wide loads. A whole number equal to 1 is built in like a constexpr.
+The translation is kept and used again. The IR above shows what it depends on: the kernel's source, the
+element types (`!tt.ptr<f32>`), every `tl.constexpr` (1024), and whether pointers and whole numbers are
+multiples of 16 (`tt.divisibility`), because that allows wide loads. A whole number equal to 1 is built in
+like a constexpr.
 
 **Predict:** n = 98 432 has been compiled. Which of the other calls compile again?
 """
@@ -302,16 +305,17 @@ for call, ir in {
 
 # %% [markdown]
 r"""
-So the first call of each kind pays for the compiler. How much? A kernel that reads and writes 98 432 float32 needs
-at least $2 \cdot 4 \cdot 98\,432 / 716.8\cdot 10^9$ seconds on an RTX 4080, the bytes over the card's bandwidth.
-**Predict:** how many times longer does compiling take?
+So the first call of each kind pays for the compiler. How much? A kernel that reads and writes 98 432 float32
+needs at least $2 \cdot 4 \cdot 98\,432 / 716.8\cdot 10^9$ seconds on an RTX 4080, the bytes over the card's
+bandwidth. **Predict:** how many times longer does compiling take?
 """
 
 # %%
 compiling = compile_seconds(scale_kernel, x, x, 10.0, 98432, BLOCK_SIZE=1024)
 running = 2 * 4 * 98432 / 716.8e9
-print(f"compiling, measured here: {compiling * 1e3:.0f} ms")
-print(f"running on an RTX 4080, predicted: {running * 1e6:.1f} µs, {compiling / running:,.0f} times less")
+print(f"compiling, measured here:          {compiling * 1e6:12,.1f} µs")
+print(f"running on an RTX 4080, predicted: {running * 1e6:12,.1f} µs")
+print(f"one is {compiling / running:,.0f} times the other")
 
 # %% [markdown]
 r"""
@@ -319,8 +323,8 @@ The time of the first call is the compiler's time, not the kernel's.
 
 ## A tensor arrives as an address, and nothing else
 
-Shape and strides stay behind on the host: the kernel sees the first element's address and walks on from there, one
-element at a time. **Predict:** what does `scale` make of every second element of a tensor?
+Shape and strides stay behind on the host: the kernel sees the first element's address and walks on from
+there, one element at a time. **Predict:** what does `scale` make of every second element of a tensor?
 """
 
 # %%
@@ -329,20 +333,22 @@ every_second = y[::2]
 run = inspect_call(scale, every_second, 10.0)
 print("asked for:", (10.0 * every_second).numpy())
 print("returned: ", run.outputs[0].values)
-show(run)
+print(run.findings[0].message)
 
 # %% [markdown]
 r"""
-The kernel read 0, 1, 2, 3, 4, neighbours in memory and not in the view. `every_second.contiguous()` makes a copy
-whose elements are neighbours; another way is to pass the stride as a number, which unit 03 does. The exercises of this unit promise contiguous tensors.
+The kernel went to the offsets 0, 1, 2, 3, 4 of the memory; 1 and 3 hold numbers that are not in the view, and
+the check hands out NaN for them. `every_second.contiguous()` makes a copy whose elements are neighbours;
+another way is to pass the stride as a number, which unit 03 does. The exercises of this unit promise
+contiguous tensors.
 
 On a GPU the address must belong to the card as well. *Pointer argument cannot be accessed from Triton (cpu
 tensor?)* means that a tensor was left on the CPU.
 
 ## Is it right? `torch.testing.assert_close`
 
-It compares values, but also shape, type and device, and says where the worst difference is. Its tolerance depends
-on the type; `|a − b| ≤ atol + rtol · |b|` must hold for every element:
+It compares values, but also shape, type and device, and says where the worst difference is. Its tolerance
+depends on the type; `|a − b| ≤ atol + rtol · |b|` must hold for every element:
 
 | | rtol | atol |
 |---|---|---|
@@ -350,8 +356,8 @@ on the type; `|a − b| ≤ atol + rtol · |b|` must hold for every element:
 | float16 | 1e-3 | 1e-5 |
 | bfloat16 | 1.6e-2 | 1e-5 |
 
-Widening `atol` until a test passes is a trap. **Predict:** a row of a softmax with 4096 columns, and zeros in its place,
-at `atol=1e-2`: pass or fail?
+Widening `atol` until a test passes is a trap. **Predict:** a row of a softmax with 4096 columns, and zeros in
+its place, at `atol=1e-2`: pass or fail?
 """
 
 # %%
@@ -361,8 +367,9 @@ print("zeros pass for a softmax")
 
 # %% [markdown]
 r"""
-Numbers around 1/4096 are all smaller than 0.01. The check of this course uses no fixed tolerance: it computes in
-float64 and allows what the roundings of the kernel's own operations can add up to. For `x + y` that is one rounding.
+Numbers around 1/4096 are all smaller than 0.01. The check of this course uses no fixed tolerance: it computes
+in float64 and allows what the roundings of the kernel's own operations can add up to. For `x + y` that is one
+rounding.
 
 ## What did it move?
 """
@@ -375,12 +382,13 @@ print(f"{run.elements:,} numbers, {run.bytes:,} bytes; 2n = {2 * 98432:,}")
 
 # %% [markdown]
 r"""
-`add` reads two vectors and writes one: $3n$ numbers, $12n$ bytes in float32, for $n$ additions. Operations per byte
-are called **arithmetic intensity**; here it is 1/12 FLOP a byte (a FLOP is one floating-point operation).
+`add` reads two vectors and writes one: $3n$ numbers, $12n$ bytes in float32, for $n$ additions. Operations
+per byte are called **arithmetic intensity**; here it is 1/12 FLOP a byte (a FLOP is one floating-point
+operation).
 
-From lesson 01 you know the roofline: a card can do no more than its bandwidth times the intensity, and no more
-than its peak. An RTX 4080 moves 716.8 GB/s and computes 48.7 TFLOP/s in fp32; both roofs meet at 68 FLOP a byte. Vector add
-is 800 times below.
+From lesson 01 you know the roofline: a card can do no more than its bandwidth times the intensity, and no
+more than its peak. An RTX 4080 moves 716.8 GB/s and computes 48.7 TFLOP/s in fp32; both roofs meet at 68 FLOP
+a byte. Vector add is 800 times below.
 """
 
 # %%
@@ -388,9 +396,14 @@ roof({"add": (1, 12), "fma_relu": (2, 16)})
 
 # %% [markdown]
 r"""
-So only the bytes count, and a good kernel is one that moves them at full speed. Expect 80 to 90 % of 716.8 GB/s on an RTX
-4080 at $n = 2^{24}$ and $2^{27}$, for your kernel and for PyTorch's `x + y` alike. At $2^{20}$ expect far less: 12.6 MB would take
-18 µs, and a launch costs several on the host. (Measured on an H200 at $2^{27}$: a Triton add at 4324 GB/s, torch at 4332.)
+So only the bytes count, and a good kernel is one that moves them at full speed. Expect 80 to 90 % of 716.8
+GB/s on an RTX 4080 at $n = 2^{24}$ and $2^{27}$, for your kernel and for PyTorch's `x + y` alike. At $2^{20}$
+expect far less: 12.6 MB would take 18 µs, and starting and ending a kernel costs several of them.
+
+| measured on one H200 (4800 GB/s) | $2^{20}$ | $2^{24}$ | $2^{27}$ |
+|---|---|---|---|
+| add, GB/s | 1579 | 3770 | 4322 |
+| `x + y`, GB/s | 1579 | 3806 | 4320 |
 
 Nobody beats PyTorch on add. The win begins where PyTorch needs several kernels and you need one:
 """
@@ -400,13 +413,15 @@ fusion()
 
 # %% [markdown]
 r"""
-That is the second half of the assignment.
+That is the second half of the assignment. (On the H200 at $2^{27}$: 0.49 ms in one pass, 0.99 ms by
+`torch.relu(x * y + z)`.)
 
 ## Measuring: `do_bench`
 
-A launch returns before the kernel has finished, and the first one compiles, so a stopwatch around one call measures
-neither. `triton.testing.do_bench(function)` calls the function once, estimates its time from five more runs, warms up, then times
-many runs with events on the card and empties the L2 cache before each. It returns milliseconds.
+A launch returns before the kernel has finished, and the first one compiles, so a stopwatch around one call
+measures neither. `triton.testing.do_bench(function)` calls the function once, estimates its time from five
+more runs, warms up, then times many runs with events on the card and empties the L2 cache before each. It
+returns milliseconds.
 
 `warmup=25` and `rep=100` look like numbers of runs. **Predict** what the docstring says.
 """
@@ -424,7 +439,7 @@ def counted():
     scale(on_card, 10.0)
 
 
-if gpu("several thousand calls, not 125: warmup and rep are milliseconds, and one run takes few µs."):
+if gpu("over a thousand calls, not 125, since a run takes few µs; on an H200 they were 1614."):
     on_card = x.cuda()
     triton.testing.do_bench(counted, warmup=25, rep=100)
     print(calls, "calls")
@@ -432,7 +447,8 @@ if gpu("several thousand calls, not 125: warmup and rep are milliseconds, and on
 
 # %% [markdown]
 r"""
-`measure` wraps it: same timing, then bytes over time, and the share of the card's peak.
+`measure` wraps it: it compares the results first, times, and divides the bytes by the time. A kernel that is
+wrong gets no time.
 """
 
 # %%
@@ -453,20 +469,18 @@ measure(
 r"""
 ## Looking inside: `print`
 
-Triton has an interpreter of its own. It runs a kernel program by program in Python, so that `print` works inside. It is
-switched on by the environment variable `TRITON_INTERPRET=1`, which must be set *before* `import triton`. This
-notebook has imported it already, so the script below runs in a process of its own. A row of five, a block of four:
+Triton has an interpreter of its own. It runs a kernel program by program in Python, so that `print` works
+inside. It is switched on by the environment variable `TRITON_INTERPRET=1`, which must be set *before* `import
+triton`. This notebook has imported it already, so `interpret` sends the source of the kernel and the lines of
+`call` to a new Python. A vector of five, a block of four:
 """
 
 # %%
 from autograder.triton_interpreter import interpret
 
-script = """
-import torch, triton
-import triton.language as tl
 
 @triton.jit
-def scale_kernel(x_ptr, out_ptr, factor, n, BLOCK_SIZE: tl.constexpr):
+def talking_kernel(x_ptr, out_ptr, factor, n, BLOCK_SIZE: tl.constexpr):
     pid = tl.program_id(0)
     offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n
@@ -474,22 +488,23 @@ def scale_kernel(x_ptr, out_ptr, factor, n, BLOCK_SIZE: tl.constexpr):
     print("program", pid, "offsets", offsets, "mask", mask, "x", x)
     tl.store(out_ptr + offsets, factor * x, mask=mask)
 
+
+call = """
 x, out = torch.arange(5.0), torch.zeros(5)
-scale_kernel[(2,)](x, out, 10.0, 5, BLOCK_SIZE=4)
+talking_kernel[(2,)](x, out, 10.0, 5, BLOCK_SIZE=4)
 print(out)
 """
-print(interpret(script))
+print(interpret(talking_kernel, call))
 
 # %% [markdown]
 r"""
 Keep such runs small: five numbers tell more than five thousand. (`tl.device_print` prints from a card.)
 
-Is a kernel that is right in Triton's interpreter right on a GPU? In this one all 97 programs add 1 to the same number.
-**Predict** what the interpreter prints, and what a card would.
+Is a kernel that is right in Triton's interpreter right on a GPU? In this one all 97 programs add 1 to the
+same number. **Predict** what the interpreter prints, and what a card would.
 """
 
 # %%
-counting = '''
 @triton.jit
 def count_kernel(total_ptr):
     tl.store(total_ptr, tl.load(total_ptr) + 1)
@@ -498,33 +513,24 @@ def count_kernel(total_ptr):
 def count(total):
     count_kernel[(97,)](total)
     return total
-'''
 
-print(interpret("import torch, triton\nimport triton.language as tl\n" + counting + "print(count(torch.zeros(1)))"))
+
+print(interpret(count_kernel, count, "print(count(torch.zeros(1)))"))
 
 # %% [markdown]
 r"""
-97, because the interpreter runs one program after the other. On a card many load the old number before any has stored a new
-one. The check sees it, whatever the numbers are:
+97, because the interpreter runs one program after the other. On a card the programs run at the same time:
+many load the old number before any has stored a new one. (On an H200 five launches gave 1, 2, 1, 1 and 1.)
+The check sees that, whatever the numbers are:
 """
 
 # %%
-@triton.jit
-def count_kernel(total_ptr):
-    tl.store(total_ptr, tl.load(total_ptr) + 1)
-
-
-def count(total):
-    count_kernel[(97,)](total)
-    return total
-
-
 show(inspect_call(count, torch.zeros(1)))
 
 # %% [markdown]
 r"""
-The check has limits too. It knows nothing about speed, and it computes every float32 product in full, where a card may
-round the inputs of `tl.dot` to TF32 (unit 05). It proves what it says it proves, and no more.
+The check has limits too. It knows nothing about speed, and it computes every float32 product in full, where a
+card may round the inputs of `tl.dot` to TF32 (unit 05). It proves what it says it proves, and no more.
 
 ## What you can do now
 
@@ -540,53 +546,15 @@ round the inputs of `tl.dot` to TF32 (unit 05). It proves what it says it proves
 
 # %%
 from autograder.render.questions import ask
+from autograder.render.questions02 import QUESTIONS
 
-ask(
-    {
-        "question": "n = 5000 and BLOCK_SIZE = 1024: how many programs?",
-        "type": "numeric",
-        "answers": [
-            {"type": "value", "value": 5, "correct": True, "feedback": "4.88, rounded up."},
-            {"type": "default", "feedback": "Round 5000 / 1024 up."},
-        ],
-    },
-    {
-        "question": "A kernel loads without a mask and stores with one; n does not fill the last block.",
-        "type": "multiple_choice",
-        "answers": [
-            {"answer": "It is right: what is not stored does no harm.", "correct": False,
-             "feedback": "The load itself touches memory past the end."},
-            {"answer": "Its numbers are right, and it reads past the end.", "correct": True,
-             "feedback": "So a test of values passes, and a card may fault."},
-            {"answer": "It stores garbage in the last block.", "correct": False,
-             "feedback": "The mask on the store keeps the garbage out."},
-        ],
-    },
-    {
-        "question": "add in bfloat16: one FLOP for how many bytes?",
-        "type": "numeric",
-        "answers": [
-            {"type": "value", "value": 6, "correct": True, "feedback": "Three numbers of two bytes."},
-            {"type": "default", "feedback": "Count the numbers that move, then their size."},
-        ],
-    },
-    {
-        "question": "The first call takes 300 ms, the second 0.02 ms. What took the time?",
-        "type": "multiple_choice",
-        "answers": [
-            {"answer": "The kernel, on a cold cache.", "correct": False,
-             "feedback": "A cold cache costs microseconds."},
-            {"answer": "The compiler.", "correct": True,
-             "feedback": "It runs once for each kind of call."},
-        ],
-    },
-)  # fmt: skip
+ask(*QUESTIONS)
 
 # %% [markdown]
 r"""
 ### One harder thing
 
-Launch `add` with 76 programs whatever n is, one for each SM of an RTX 4080, and let each program walk over the array in a
-loop until nothing is left. `tl.num_programs(0)` tells a program how many there are. The same `check("02.add", add)` judges it. Does
-the traffic change? Then open assignment 02.
+Launch `add` with 76 programs whatever n is, one for each SM of an RTX 4080, and let each program walk over
+the array in a loop until nothing is left. `tl.num_programs(0)` tells a program how many there are. The same
+`check("02.add", add)` judges it. Does the traffic change? Then open assignment 02.
 """
