@@ -26,6 +26,11 @@ __all__ = ["Hook", "hooked"]
 
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)  # CUDA C++ Programming Guide, technical specifications
 
+_INTERPRETER = (
+    "TRITON_INTERPRET=1 was set when this kernel was made: the check reads it all the same, but in "
+    "this process Triton runs it in its own interpreter, which is slow and sees no faults."
+)
+
 
 @dataclass
 class Hook:
@@ -49,6 +54,8 @@ def hooked(
     hook = Hook()
 
     def launch(kernel: Any, grid: Any, args: tuple, kwargs: dict) -> Any:
+        if isinstance(kernel, InterpretedFunction) and _INTERPRETER not in hook.warnings:
+            hook.warnings.append(_INTERPRETER)
         record, values, bound = bind(kernel, args, kwargs)
         on_launch(record, _grid(record.name, grid, bound), values)
         return compiled_as(kernel, record, bound, kwargs)

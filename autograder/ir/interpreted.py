@@ -20,6 +20,11 @@ _MADE: dict[int, tuple[InterpretedFunction, JITFunction]] = {}
 
 
 class _FromInterpreted(JITFunction):
+    @property
+    def cache_key(self) -> str:
+        """Triton's own would look through the function for kernels, which it does not find here."""
+        return f"{id(self)} {self.src}"
+
     def get_capture_scope(self) -> dict[str, Any]:
         scope = super().get_capture_scope()
         return {name: as_jit(value) for name, value in scope.items()}

@@ -1,7 +1,8 @@
 """Triton kernels to Triton IR, with no GPU.
 
-``lower`` takes the student's kernel object as it is and stops after the inliner: no other pass has
-run, so dead loads and repeated loads are still there to be counted.
+``lower`` takes the student's kernel object as it is and stops after the inliner: dead loads and
+repeated loads are still there to be counted. (A dead load through a descriptor is not: it cannot
+leave its tensor.)
 
 What the IR function's parameters are (tried on Triton 3.6.0, 3.7.1, 3.8.0 and 3.9.0): the leaves
 of the Python parameters in order, depth first through tuples and named tuples, without those that
@@ -15,13 +16,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
+from triton.language.semantic import TritonSemantic
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, create_function_from_signature
 
@@ -109,7 +113,7 @@ def _ttir(kernel: Any, source: ASTSource, options, backend, surroundings: Surrou
     backend.load_dialects(context)
     # Triton prints the whole module when its verifier refuses; tl.static_print prints here too.
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), interpreted.compiling():
+    with contextlib.redirect_stdout(printed), interpreted.compiling(), _keeping_loads():
         try:
             module = source.make_ir(
                 TARGET,
@@ -126,7 +130,27 @@ def _ttir(kernel: Any, source: ASTSource, options, backend, surroundings: Surrou
     manager = ir.pass_manager(context)
     passes.common.add_inliner(manager)
     manager.run(module, "inline")
-    return str(module)
+    return _VOLATILE.sub("", str(module))
+
+
+# The inliner also simplifies, and would drop a load whose value nobody uses: an out-of-bounds read
+# that is there in the source. A volatile load stays.
+_VOLATILE = re.compile(r" \{isVolatile = true\}|, isVolatile = true|isVolatile = true, ")
+
+
+@contextmanager
+def _keeping_loads() -> Iterator[None]:
+    """Inside, every tl.load is lowered as volatile."""
+    load = TritonSemantic.load
+
+    def volatile(self, *args):  # the flag is the last argument in every version
+        return load(self, *args[:-1], True)
+
+    TritonSemantic.load = volatile
+    try:
+        yield
+    finally:
+        TritonSemantic.load = load
 
 
 def _leaves(name: str, type_: Any, value: Any) -> Iterator[tuple[str, Any]]:
