@@ -41,6 +41,7 @@ class End:
     detail: str = ""
     seconds: float = 0.0
     memory: int = 0  # peak resident bytes, the warm process's pages included
+    cpu: float = 0.0  # seconds of processor time
 
 
 def write_frame(file: BinaryIO, data: bytes) -> None:
@@ -117,27 +118,27 @@ def _kill(keeper: int, said: bytes, confinement: str) -> None:
 
 
 def _ending(said: bytes, stopped: str, seconds: float, limits: Limits) -> End:
-    status = memory = None
+    status, memory, cpu = None, 0, 0.0
     for line in said.split(b"\n"):
         if line.startswith(b"F"):
             return End("setup", line[1:].decode(errors="replace"), seconds)
         if line.startswith(b"E"):
-            status, memory = (int(word) for word in line[1:].split())
+            status, memory, cpu = (int(word) for word in line[1:].split())
+            cpu /= 1000
+    how, detail = "ok", ""
     if stopped == "timeout":
-        most = min(limits.step, limits.wall)
-        return End("timeout", f"no progress in {most:g} s", seconds, memory or 0)
-    if stopped == "output":
-        return End("output", f"more than {limits.output >> 20} MB", seconds, memory or 0)
-    if status is None:
-        return End("setup", "the process that watches a fork was killed", seconds)
-    if status == 0:
-        return End("ok", "", seconds, memory)
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        if number == signal.SIGXCPU:
-            return End("timeout", f"more than {limits.wall:g} s of processor time", seconds, memory)
-        return End("crash", signal.Signals(number).name, seconds, memory)
-    return End("crash", f"exit status {os.WEXITSTATUS(status)}", seconds, memory)
+        how, detail = "timeout", f"no progress in {min(limits.step, limits.wall):g} s"
+    elif stopped == "output":
+        how, detail = "output", f"more than {limits.output >> 20} MB"
+    elif status is None:
+        how, detail = "setup", "the process that watches a fork was killed"
+    elif os.WIFSIGNALED(status):
+        how, detail = "crash", signal.Signals(os.WTERMSIG(status)).name
+        if detail == "SIGXCPU":
+            how, detail = "timeout", f"more than {limits.wall:g} s of processor time"
+    elif status != 0:
+        how, detail = "crash", f"exit status {os.WEXITSTATUS(status)}"
+    return End(how, detail, seconds, memory, cpu)
 
 
 def _keep(task, limits: Limits, confinement: str, output: int, control: int) -> None:
@@ -160,7 +161,8 @@ def _keep(task, limits: Limits, confinement: str, output: int, control: int) -> 
         os.close(_OUTPUT)
         os.write(_CONTROL, b"P%d\n" % child)
         _, status, usage = os.wait4(child, 0)
-        os.write(_CONTROL, b"E%d %d\n" % (status, usage.ru_maxrss * 1024))
+        cpu = int(1000 * (usage.ru_utime + usage.ru_stime))
+        os.write(_CONTROL, b"E%d %d %d\n" % (status, usage.ru_maxrss * 1024, cpu))
     except BaseException as error:
         _fail(error)
     os._exit(0)

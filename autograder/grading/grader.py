@@ -27,7 +27,7 @@ STATUSES = ("ok", "timeout", "crash", "memory", "invalid", "infrastructure")
 @dataclass(frozen=True)
 class Request:
     """A submission and what it is judged by. ``cells``: (name, source) of the canonical notebook's
-    code cells without check cells, in order; ``own``: those that the student wrote."""
+    code cells in order, check cells without their source; ``own``: those that the student wrote."""
 
     student: str
     assignment: str
@@ -87,6 +87,11 @@ class Budget:
     attempts: int = 6
 
 
+def check_id(exercise: str) -> str:
+    """``02.add`` → ``check-02-add``, the grade id of its check cell."""
+    return "check-" + exercise.replace(".", "-")
+
+
 class Grader:
     """Keeps a warm sandbox and a warm judge; ``grade`` may be called any number of times."""
 
@@ -104,18 +109,14 @@ class Grader:
     def grade(self, request: Request) -> Graded:
         """Raises nothing: a fault of ours is a status, and a mark without points."""
         start = time.monotonic()
-        asked = exercises.of_assignment(request.assignment)
+        student, assignment = request.student, request.assignment
         if request.problem:
-            marks = tuple(_undecided(e, "invalid", request.problem) for e in asked)
-            graded = Graded(request.student, request.assignment, "invalid", request.problem, marks)
+            graded = undecided(student, assignment, "invalid", request.problem)
         else:
             try:
-                graded = self._grade(request, asked)
+                graded = self._grade(request, exercises.of_assignment(assignment))
             except SandboxFailed as error:
-                marks = tuple(_undecided(e, "infrastructure", _OURS) for e in asked)
-                graded = Graded(
-                    request.student, request.assignment, "infrastructure", str(error), marks
-                )
+                graded = undecided(student, assignment, "infrastructure", str(error))
         return replace(graded, notes=request.notes, seconds=round(time.monotonic() - start, 3))
 
     def _grade(self, request: Request, asked: tuple[Exercise, ...]) -> Graded:
@@ -134,7 +135,11 @@ class Grader:
 
     def _task(self, exercise: Exercise, request: Request) -> dict:
         """What the untrusted side is told: names and geometry; values only in unit 01."""
-        task: dict[str, Any] = {"exercise": exercise.id, "name": exercise.names[-1]}
+        task: dict[str, Any] = {
+            "exercise": exercise.id,
+            "name": exercise.names[-1],
+            "check": check_id(exercise.id),
+        }
         if exercise.machine == "quiz":
             return task | {"do": "quiz"}
         if exercise.machine == "numpy":
@@ -345,6 +350,14 @@ _JUDGING = {
     "timeout": "Running the kernels on the inputs took longer than {seconds:g} s, so it was stopped.",
     "crash": "Running the kernels on the inputs used more memory than it may, so it was stopped.",
 }
+
+
+def undecided(student: str, assignment: str, status: str, message: str) -> Graded:
+    """A submission of which nothing is decided: blank marks, ``message`` for the instructor."""
+    sentence = _OURS if status == "infrastructure" else message
+    asked = exercises.of_assignment(assignment)
+    marks = tuple(_undecided(exercise, status, sentence) for exercise in asked)
+    return Graded(student, assignment, status, message, marks)
 
 
 def _undecided(exercise: Exercise, status: str, sentence: str) -> Mark:

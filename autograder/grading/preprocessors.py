@@ -6,7 +6,7 @@ follows SaveAutoGrades, ``FeedbackOnly`` prepares the feedback page. All else is
 
 from __future__ import annotations
 
-import atexit
+import ast
 import contextlib
 import os
 from pathlib import Path
@@ -20,7 +20,8 @@ from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 
 from autograder import exercises
 from autograder.grading import course as course_directory
-from autograder.grading.grader import Graded, Grader, Mark, Request
+from autograder.grading.grader import Graded, Mark, Request, check_id
+from autograder.grading.remote import the_grader
 from autograder.grading.submission import (
     canonical,
     read_release,
@@ -29,10 +30,10 @@ from autograder.grading.submission import (
 from autograder.records import Rejected
 from autograder.render.html import ATTRIBUTES, STYLES, TAGS
 
+TEMPLATES = Path(__file__).parent / "templates"
 KEY = "autograder"  # in the autograded notebook's metadata: status and one sentence
 
 _known: dict[tuple[str, str], Graded] = {}  # what the driver has graded already
-_grader: Grader | None = None
 
 
 @contextlib.contextmanager
@@ -46,24 +47,37 @@ def already(graded: Graded):
         del _known[key]
 
 
-def the_grader() -> Grader:
-    """One warm grader for this process: nbgrader's command, or formgrader's server."""
-    global _grader
-    if _grader is None:
-        unsafe = os.environ.get("AUTOGRADER_UNSAFE_NO_SANDBOX") == "1"
-        _grader = Grader(unsafe)
-        atexit.register(_grader.close)
-    return _grader
-
-
 def code_cells(notebook) -> tuple[tuple[str, str], ...]:
-    """(name, source) of the cells that define things: all code but check cells."""
+    """(name, source) of the code cells that define things. Of a check cell only the place counts;
+    of the course's own cells imports, definitions and assignments: what only shows is for readers.
+    """
     cells = []
     for number, cell in enumerate(notebook.cells, 1):
-        if cell.cell_type == "code" and not utils.is_grade(cell):
+        if cell.cell_type == "code":
             name = cell.metadata.get("nbgrader", {}).get("grade_id", f"cell {number}")
-            cells.append((name, cell.source))
+            if utils.is_solution(cell):
+                cells.append((name, cell.source))
+            else:
+                cells.append((name, "" if utils.is_grade(cell) else _definitions(cell.source)))
     return tuple(cells)
+
+
+def _definitions(source: str) -> str:
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:  # a magic; the worker leaves such lines out
+        return source
+    return "\n".join(ast.unparse(node) for node in body if isinstance(node, _DEFINING))
+
+
+_DEFINING = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.FunctionDef,
+    ast.ClassDef,
+)
 
 
 def make_request(course, submission, notebook) -> Request:
@@ -143,11 +157,6 @@ class Judge(Execute):
             salt=course.secret().hex(),
         )
         return the_grader().grade(request)
-
-
-def check_id(exercise: str) -> str:
-    """``02.add`` → ``check-02-add``, the grade id of its check cell."""
-    return "check-" + exercise.replace(".", "-")
 
 
 def _outputs(cell, mark: Mark | None) -> list:

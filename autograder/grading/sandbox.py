@@ -241,6 +241,10 @@ def _environment(package_root: str, base: dict[str, str]) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        # Keep freed memory: a fork that maps and unmaps every array spends its time in page faults.
+        "MALLOC_MMAP_THRESHOLD_": "1000000000",
+        "MALLOC_TRIM_THRESHOLD_": "1000000000",
+        "MALLOC_TOP_PAD_": "67108864",
         "CUDA_VISIBLE_DEVICES": "",
         "TRITON_CACHE_DIR": "/tmp/triton",
         "MPLBACKEND": "agg",

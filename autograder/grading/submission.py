@@ -41,6 +41,11 @@ class Submission:
     digest: str = ""
     timestamp: str = ""
 
+    @property
+    def valid_id(self) -> bool:
+        """Whether the directory's name may stand in a gradebook."""
+        return _STUDENT.fullmatch(self.student) is not None
+
 
 def read_submission(
     directory: Path, student: str, assignment: str, release: NotebookNode

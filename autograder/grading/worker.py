@@ -53,6 +53,7 @@ def f(x):
 _WARM_TASK = {
     "do": "record",
     "exercise": "warm",
+    "check": "",
     "name": "f",
     "cases": [[{"shape": [5], "dtype": "float32", "strides": None}]],
 }
@@ -66,14 +67,22 @@ def perform(job: dict, emit) -> None:
 
 
 def _solve(job: dict):
-    """Cells in order, then tasks; ``skip`` names cells that ended an earlier attempt."""
+    """Cells in order; a task when its check cell comes, as in the notebook, so that a name that two
+    exercises use means what it meant there. ``skip`` names cells that ended an earlier attempt."""
     namespace: dict[str, Any] = {}
+    tasks = {task["check"]: task for task in job["tasks"]}
     for name, error in run_cells(job["cells"], namespace, skip=job.get("skip", ())):
         yield {"at": ["cell", name]} if error is None else {"cell_error": [name, error]}
-    for task in job["tasks"]:
-        yield {"at": ["exercise", task["exercise"]]}
-        yield from _TASKS[task["do"]](task, namespace)
-        yield {"done": task["exercise"]}
+        if name in tasks:
+            yield from _perform(tasks.pop(name), namespace)
+    for task in tasks.values():
+        yield from _perform(task, namespace)
+
+
+def _perform(task: dict, namespace: dict):
+    yield {"at": ["exercise", task["exercise"]]}
+    yield from _TASKS[task["do"]](task, namespace)
+    yield {"done": task["exercise"]}
 
 
 def _record(task: dict, namespace: dict):

@@ -1,0 +1,85 @@
+"""``python -m autograder check | grade | audit``: arguments in, exit status out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from autograder.records import CouldNotCheck, Rejected
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m autograder", description="Check one solution, or grade a class."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_check(commands)
+    _add_grade(commands)
+    _add_audit(commands)
+    options = parser.parse_args(arguments)
+    try:
+        return options.run(options)
+    except Rejected as error:
+        print(error, file=sys.stderr)
+        return 1
+    except CouldNotCheck as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Stopped. The same command goes on where it was.", file=sys.stderr)
+        return 130
+
+
+def _add_check(commands) -> None:
+    check = commands.add_parser("check", help="check a file or notebook that solves an exercise")
+    check.add_argument("id", metavar="ID", help="exercise, e.g. 02.add")
+    check.add_argument("file", metavar="FILE", help=".py file or notebook that defines its names")
+    check.add_argument("--json", action="store_true", help="print a JSON object")
+    check.add_argument("--hidden", action="store_true", help="hidden cases too (instructors)")
+    check.set_defaults(run=_check)
+
+
+def _add_grade(commands) -> None:
+    grade = commands.add_parser("grade", help="grade all of submitted/ for an assignment")
+    grade.add_argument("assignment", metavar="NN", help="assignment, e.g. 02 or 02_vector_add")
+    grade.add_argument("--student", action="append", default=[], help="only this one (repeatable)")
+    grade.add_argument("--regrade", action="store_true", help="judge again what is graded already")
+    grade.add_argument("--workers", type=int, help="processes on this machine (default: all cores)")
+    grade.add_argument("--scheduler", metavar="tcp://…", help="a Dask scheduler to grade on")
+    grade.add_argument("--feedback", action="store_true", help="write feedback/ as well")
+    grade.add_argument("--json", action="store_true", help="print a JSON object")
+    grade.add_argument("--course", metavar="DIR", help="course directory (default: this one)")
+    grade.add_argument(
+        "--unsafe-no-sandbox",
+        action="store_true",
+        help="run students' code on this machine without a sandbox",
+    )
+    grade.set_defaults(run=_grade)
+
+
+def _add_audit(commands) -> None:
+    audit = commands.add_parser("audit", help="grade zeros, constants, inputs …: all must fail")
+    audit.add_argument("ids", metavar="ID", nargs="*", help="exercises (default: all)")
+    audit.set_defaults(run=_audit)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from autograder.checking import check_file
+
+    return check_file(options.id, options.file, as_json=options.json, hidden=options.hidden)
+
+
+def _grade(options: argparse.Namespace) -> int:
+    from autograder.grading.report import grade_command
+
+    return grade_command(options)
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from autograder.grading.audit import audit_command
+
+    return audit_command(options.ids)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""The one writer of the gradebook: runs nbgrader's own Autograde on submissions already judged.
+
+nbgrader reads a staged, canonical copy of a submission, never the file that a student handed in, so
+a link, a device or a hundred megabytes in submitted/ cannot reach it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import warnings
+from pathlib import Path
+
+import nbformat
+import nbgrader.api
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.converters import Autograde, GenerateFeedback
+from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import Engine
+from sqlalchemy.exc import SAWarning
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from autograder.grading.course import Course
+from autograder.grading.grader import Graded
+from autograder.grading.preprocessors import already
+from autograder.grading.submission import Submission
+from autograder.records import Rejected
+
+
+class NotRecorded(Exception):
+    """nbgrader could not take a result. The message is its own."""
+
+
+class Recorder:
+    """Writes results of one assignment: gradebook, autograded/, and feedback/ on demand."""
+
+    def __init__(self, course: Course, assignment: str):
+        self._course, self._assignment = course, assignment
+        self._staged = course.state(assignment) / "staged"
+        self._config = load_config(course)
+        self._log = logging.getLogger("autograder.nbgrader")
+        self._log.propagate = False
+        self._log.handlers = [logging.FileHandler(course.state(assignment) / "nbgrader.log", "w")]
+        self._log.setLevel(logging.INFO)
+        self._engines: dict[str, Engine] = {}
+        self._known = self._check_assignment()
+
+    def _check_assignment(self) -> str:
+        """The gradebook's address. Raises Rejected if it does not know the assignment."""
+        directory = CourseDirectory(config=self._config)
+        try:
+            if not self._course.gradebook.is_file() and directory.db_url.startswith("sqlite"):
+                raise MissingEntry(self._assignment)
+            with Gradebook(directory.db_url, directory.course_id) as gradebook:
+                gradebook.find_assignment(self._assignment)
+        except MissingEntry:
+            raise Rejected(
+                f"The gradebook does not know {self._assignment}: run "
+                f"`nbgrader generate_assignment {self._assignment} --force` in the course "
+                "directory first."
+            ) from None
+        return directory.db_url
+
+    def stands(self, student: str) -> bool:
+        """Whether autograded/ and the gradebook still hold a result of this student."""
+        path = self._course.root / "autograded" / student / self._assignment
+        if not (path / f"{self._assignment}.ipynb").is_file():
+            return False
+        with Gradebook(self._known) as gradebook:
+            try:
+                gradebook.find_submission(self._assignment, student)
+            except MissingEntry:
+                return False
+        return True
+
+    def record(self, submission: Submission, notebook, graded: Graded) -> None:
+        """Write one result. ``notebook`` is the canonical one. Raises NotRecorded."""
+        self._stage(submission, notebook)
+        try:
+            with already(graded):
+                self._convert(Autograde, submission.student, str(self._staged))
+        finally:
+            shutil.rmtree(self._staged / submission.student, ignore_errors=True)
+
+    def feedback(self, student: str) -> None:
+        """Write feedback/STUDENT/ASSIGNMENT. Raises NotRecorded."""
+        self._convert(GenerateFeedback, student, "submitted")
+
+    def _stage(self, submission: Submission, notebook) -> None:
+        directory = self._staged / submission.student / self._assignment
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        nbformat.write(notebook, directory / f"{self._assignment}.ipynb")
+        if submission.timestamp:
+            (directory / "timestamp.txt").write_text(submission.timestamp)
+
+    def _convert(self, converter_class, student: str, submitted: str) -> None:
+        directory = CourseDirectory(config=self._config)
+        directory.submitted_directory = submitted
+        directory.assignment_id, directory.student_id = self._assignment, student
+        converter = converter_class(coursedir=directory, config=self._config)
+        converter.log, converter.force = self._log, True
+        here = os.getcwd()
+        try:
+            with _one_engine(self._engines), warnings.catch_warnings():
+                warnings.simplefilter("ignore", SAWarning)  # of nbgrader's own queries
+                converter.start()
+        except (NbGraderException, OSError) as error:
+            raise NotRecorded(str(error)) from error
+        finally:
+            os.chdir(here)
+
+
+@contextlib.contextmanager
+def _one_engine(engines: dict[str, Engine]):
+    """While it lasts, nbgrader uses one database engine over and over. It makes a new one for every
+    step of every notebook, and with each loses SQLAlchemy's compiled statements: half its time."""
+    create = nbgrader.api.create_engine
+
+    def kept(url: str, *arguments, **options):
+        if url not in engines:
+            engines[url] = create(url, *arguments, **options)
+        return engines[url]
+
+    nbgrader.api.create_engine = kept
+    try:
+        yield
+    finally:
+        nbgrader.api.create_engine = create
+
+
+def load_config(course: Course) -> Config:
+    """The course's nbgrader_config.py, with the course's root."""
+    loader = PyFileConfigLoader("nbgrader_config.py", path=str(course.root))
+    config = loader.load_config()
+    config.CourseDirectory.root = str(course.root)
+    return config
+
+
+def clear_staged(path: Path) -> None:
+    """Remove what a killed run left staged."""
+    shutil.rmtree(path, ignore_errors=True)

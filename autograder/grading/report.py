@@ -1,0 +1,140 @@
+"""The ``grade`` command: progress bar, summary table, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+
+# jsonschema, which nbformat imports, would build a grammar for internationalised addresses: seconds
+# of start-up for a format that no notebook has.
+sys.modules.setdefault("rfc3987_syntax", None)
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from autograder import exercises
+from autograder.grading import course as course_directory
+from autograder.grading.driver import Options, Row, grade_class
+from autograder.records import Exercise, Rejected
+from autograder.render.neutral import neutral
+
+_COLOURS = {"ok": "green", "invalid": "yellow", "infrastructure": "bold red"}
+
+
+def grade_command(options: argparse.Namespace) -> int:
+    """0 when every submission is graded and recorded, else 1. Raises Rejected."""
+    course = course_directory.find(options.course)
+    assignment = exercises.assignment(options.assignment)
+    if options.workers is not None and options.workers < 1:
+        raise Rejected("--workers takes a number from 1 on.")
+    console = Console(stderr=options.json)
+    if course.hidden(assignment) is None:
+        console.print(
+            f"[yellow]course/hidden/{assignment}.json is missing: graded on public cases only, "
+            "and a quiz stays undecided."
+        )
+    if options.unsafe_no_sandbox:
+        console.print("[bold red]No sandbox: students' code runs with your rights on this machine.")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+        task = bar.add_task(f"Grading {assignment}", total=None)
+
+        def progress(done: int, total: int, student: str) -> None:
+            bar.update(task, completed=done, total=total)
+
+        rows = grade_class(
+            course,
+            assignment,
+            Options(
+                students=tuple(options.student),
+                regrade=options.regrade,
+                workers=options.workers,
+                scheduler=options.scheduler,
+                feedback=options.feedback,
+                unsafe=options.unsafe_no_sandbox,
+            ),
+            progress,
+        )
+    if options.json:
+        json.dump(as_json(assignment, rows), sys.stdout, indent=1)
+        print()
+    else:
+        console.print(summary_table(exercises.of_assignment(assignment), rows))
+        console.print(closing_words(assignment, rows, options.feedback))
+    open_ends = any(row.problem or row.graded.status == "infrastructure" for row in rows)
+    return 1 if open_ends else 0
+
+
+def as_json(assignment: str, rows: list[Row]) -> dict:
+    """``{assignment, submissions: [{student, status, message, points, max_points, exercises}]}``;
+    ``points`` is null where nothing was decided."""
+    return {
+        "assignment": assignment,
+        "submissions": [
+            {
+                "student": neutral(row.graded.student, 80),
+                "status": row.graded.status,
+                "message": neutral(row.problem or row.graded.message),
+                "points": row.graded.points,
+                "max_points": row.graded.max_points,
+                "seconds": row.graded.seconds,
+                "fresh": row.fresh,
+                "exercises": {
+                    mark.exercise: {
+                        "status": mark.status,
+                        "outcome": mark.outcome,
+                        "points": mark.points,
+                        "max_points": mark.max_points,
+                        **({"faults": mark.json["faults"]} if mark.json else {}),
+                    }
+                    for mark in row.graded.marks
+                },
+            }
+            for row in rows
+        ],
+    }
+
+
+def summary_table(asked: tuple[Exercise, ...], rows: list[Row]) -> Table:
+    """One line a submission: points by exercise, total, status."""
+    table = Table(pad_edge=False, box=None, header_style="bold")
+    table.add_column("student")
+    for exercise in asked:
+        table.add_column(f"{exercise.id}\nof {exercise.max_points:g}", justify="right")
+    total = sum(exercise.max_points for exercise in asked)
+    table.add_column(f"total\nof {total:g}", justify="right")
+    table.add_column("status")
+    table.add_column("", overflow="fold", max_width=60)
+    for row in rows:
+        graded = row.graded
+        by_id = {mark.exercise: mark for mark in graded.marks}
+        said = row.problem or graded.message or ("" if row.fresh else "as before")
+        table.add_row(
+            Text(neutral(graded.student, 40)),
+            *(_points(by_id[e.id].points if e.id in by_id else None) for e in asked),
+            _points(graded.points),
+            Text(graded.status, _COLOURS.get(graded.status, "magenta")),
+            Text(neutral(said, 200), "dim"),
+        )
+    return table
+
+
+def _points(points: float | None) -> str:
+    return "–" if points is None else f"{points:g}"
+
+
+def closing_words(assignment: str, rows: list[Row], feedback: bool) -> Text:
+    counts = Counter(row.graded.status for row in rows)
+    said = ", ".join(f"{number} {status}" for status, number in counts.most_common())
+    words = f"{len(rows)} submissions: {said}."
+    if any(row.graded.points is None for row in rows):
+        words += " – is not decided: it is exported as a blank, and formgrader waits for a person."
+    if not feedback:
+        words += f" Feedback: nbgrader generate_feedback {assignment}"
+    else:
+        words += f" Feedback: feedback/STUDENT/{assignment}/"
+    return Text(words)
