@@ -22,7 +22,15 @@ _program = "(no launch)"  # the pid that is running
 
 
 class OutOfBounds(IndexError):
-    """A lane that is switched on touches no number of the array: on a GPU, a memory fault."""
+    """A lane that is on touches no number of the array: on a GPU, a memory fault at best."""
+
+    def __init__(self, operation, size, offs, outside, mask):
+        low, high = offs[outside].min(), offs[outside].max()
+        super().__init__(
+            f"program {_program} {operation}s at offset{f's {low}…' if low < high else ' '}{high} "
+            f"({outside.sum()} of {offs.size} lanes), outside an array of {size} numbers, and "
+            f"{'no mask switches these lanes off' if mask is None else 'the mask leaves them on'}"
+        )
 
 
 def cdiv(a: int, b: int) -> int:
@@ -78,28 +86,32 @@ def launch(kernel, grid, *args, order=iter, **named) -> None:
 
 
 def _lanes(operation, arr, offs, mask, values=None):
-    """``arr`` seen as one row of numbers, the offsets, and which lanes are on; checks all three."""
-    if not isinstance(arr, np.ndarray):
-        raise TypeError(f"{operation} works on a NumPy array, and this is a {type(arr).__name__}")
-    try:
-        flat = arr.reshape(-1, copy=False)  # a view: what is written to it, arr shows
-    except ValueError:
-        raise ValueError(
-            f"{operation} cannot view this array of shape {arr.shape} flat: its numbers lie in "
-            "another order in memory (a transpose or a slice?); pass np.ascontiguousarray(it)"
-        ) from None
-    offs = np.asarray(offs)
-    if offs.dtype.kind not in "iu":
-        raise TypeError(f"offsets are whole numbers, and these are {offs.dtype} (// divides whole)")
+    """The array seen flat, the offsets, which lanes are on; raises if one that is on is outside."""
+    flat, offs = _flat(operation, arr), _whole(offs)
     offs, on = np.broadcast_arrays(offs, True if mask is None else np.asarray(mask, bool))
     outside = on & ((offs < 0) | (offs >= flat.size))
     for watcher in WATCHERS:
         watcher.access(operation, _program, arr, offs, on, values)
     if outside.any():
-        low, high = offs[outside].min(), offs[outside].max()
-        raise OutOfBounds(
-            f"program {_program} {operation}s at offset{f's {low}…' if low < high else ' '}{high} "
-            f"({outside.sum()} of {offs.size} lanes), outside an array of {flat.size} numbers, and "
-            f"{'no mask switches these lanes off' if mask is None else 'the mask leaves them on'}"
-        )
+        raise OutOfBounds(operation, flat.size, offs, outside, mask)
     return flat, offs, on
+
+
+def _flat(operation, arr):
+    """``arr`` as one row of numbers, as they lie in memory: a view, never a copy."""
+    if not isinstance(arr, np.ndarray):
+        raise TypeError(f"{operation} works on a NumPy array, and this is a {type(arr).__name__}")
+    try:
+        return arr.reshape(-1, copy=False)
+    except ValueError:
+        raise ValueError(
+            f"{operation} cannot view this array of shape {arr.shape} flat: its numbers lie in "
+            "another order in memory (a transpose or a slice?); pass np.ascontiguousarray(it)"
+        ) from None
+
+
+def _whole(offs):
+    offs = np.asarray(offs)
+    if offs.dtype.kind not in "iu":
+        raise TypeError(f"offsets are whole numbers, and these are {offs.dtype} (// divides whole)")
+    return offs

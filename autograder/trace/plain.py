@@ -6,6 +6,7 @@ guards against somebody who works around ``load``, it only says so to somebody w
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from autograder import minitriton
 from autograder.records import CouldNotCheck, Exercise, Finding, Output, Run
 from autograder.trace.watch import Event, Fault, Recorder, is_students, recorded
 
-__all__ = ["run_plain"]
+__all__ = ["inspect_launch", "run_plain"]
 
 
 def run_plain(
@@ -37,7 +38,7 @@ def run_plain(
     Raises CouldNotCheck if our own side fails.
     """
     arrays = [a for a in arguments if isinstance(a, np.ndarray)]
-    fresh = [a for a in arrays if a.dtype.kind == "f" and np.isnan(a).all()]
+    fresh = [a for a in arrays if _is_fresh(a)]
     inputs = [a for a in arrays if not any(a is f for f in fresh)]
     before = [a.copy() for a in inputs]
     with recorded(poisoned=fresh) as record, warnings.catch_warnings(record=True) as warned:
@@ -64,6 +65,29 @@ def run_plain(
         warnings=tuple(dict.fromkeys(f"NumPy, line {w.lineno}: {w.message}" for w in warned)),
         changed=tuple(record.name(a) for a in changed),
     )
+
+
+def inspect_launch(kernel: Callable, grid: tuple[int, ...], *arguments, order=iter) -> Run:
+    """``launch(kernel, grid, *arguments)``, watched: findings, traffic and every access.
+
+    An access outside its array becomes a finding instead of an error and ends the launch; what was
+    written until then stays written. Other errors pass through.
+    ``arguments`` as for ``run_plain``: an array full of NaN counts as never written.
+    """
+    arrays = [a for a in arguments if isinstance(a, np.ndarray)]
+    fresh = [a for a in arrays if _is_fresh(a)]
+    with recorded(poisoned=fresh) as record, contextlib.suppress(minitriton.OutOfBounds):
+        minitriton.launch(kernel, grid, *arguments, order=order)
+    return Run(
+        outputs=(),
+        findings=tuple(_finding(fault, record) for fault in record.faults),
+        traffic=record.traffic(),
+        accesses=record.accesses(),
+    )
+
+
+def _is_fresh(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).all())
 
 
 def _driven(exercise: Exercise, solution: Mapping, arguments: tuple):
