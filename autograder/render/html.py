@@ -265,7 +265,9 @@ def _cases(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
         if result.limit is not None:
             moved += f" of {spaced(result.limit)}"
         error = "" if result.max_error is None else f"{result.max_error:.2g}"
-        sizes = ", ".join(f"{name} = {_t(size, 30)}" for name, size in result.case.sizes.items())
+        sizes = ", ".join(
+            f"{_t(name, 30)} = {_t(size, 30)}" for name, size in result.case.sizes.items()
+        )
         label = _t(result.case.label, 60) + (f' <span style="{_MUTED}">hidden</span>' * hidden)
         rows.append((_mark(result.status), label, sizes, moved, error))
     head = ("", "case", "sizes", "elements moved, limit", "error ÷ tolerance")

@@ -167,7 +167,8 @@ def _categories(
 
 
 def _ends(size: int) -> tuple[list[int], list[str]]:
-    return [0, size], ["0", spaced(size, GAP)]
+    ends = [0, size] if size else [0]
+    return ends, [spaced(end, GAP) for end in ends]
 
 
 def _binned(states: np.ndarray, most: tuple[int, int]) -> tuple[np.ndarray, int, int]:

@@ -30,7 +30,7 @@ WRAPPED = "#e3b23c"
 BARS = "#4a3600"
 ON_FILL = "#10161c"  # text on a coloured cell, in both themes
 OUTSIDE = "#b5330f"
-DONE = "#9cc3e2"  # READ, faded: touched before this step
+DONE = "#8fb8da"  # READ, faded: touched before this step
 
 # State of a cell or lane, in painting order: a later one covers an earlier one.
 NOTHING, ARRAY, MASKED, PAST, INSIDE, NEXT_ROW, BEYOND = range(7)

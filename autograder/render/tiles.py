@@ -59,8 +59,7 @@ def program_map(tiles: np.ndarray, *, at_once: int = 0, title: str = "") -> Figu
         height = float(np.clip(4.6 * rows / max(columns, 1), 1.2, 4.2))
         figure = style.new_figure(height + 0.3, title, facts)
         axes = figure.subplots()
-        shades = colormaps["cividis_r"].copy()
-        shades.set_bad(style.CELL)
+        shades = colormaps["cividis_r"].with_extremes(bad=style.CELL)
         axes.imshow(
             np.ma.masked_less(tiles, 0), cmap=shades, vmin=0, vmax=max(programs - 1, 1) * 1.1
         )
