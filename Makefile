@@ -61,8 +61,8 @@ sync: setup  ## bring edits made in JupyterLab back into the texts
 bundle: setup  ## make dist/triton-course.zip, which is what students get
 	$(PY) -m course.bundle
 
-demo: setup  ## grade a sample class in demo/ and say where to look
-	$(PY) -m course.demo
+demo: setup  ## grade a sample class in demo/ and say where to look (A=01: of unit 01)
+	$(PY) -m course.demo $(A)
 
 grade: setup  ## grade submitted/, e.g. make grade A=02
 	@test -n "$(A)" || { echo "Which assignment? For example: make grade A=02"; exit 1; }
