@@ -38,6 +38,7 @@ _PEEKS = {
     "allclose": "torch.allclose()",
 }
 
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 # The student's own operations (torch.library.custom_op, triton_op), by qualified name.
 _CUSTOM = getattr(getattr(torch._library, "custom_ops", None), "OPDEFS", {})
 
@@ -62,6 +63,12 @@ class Listen(TorchDispatchMode):
         if custom is not None:  # it may launch and allocate: listen inside
             with self:
                 return custom._init_fn(*args, **kwargs)
+        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE):
+            # Made of other operations, and not taken apart yet (inference mode, custom operations).
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
         with torch._C.DisableTorchFunction():
             return self._operation(func, args, kwargs)
 
@@ -96,7 +103,7 @@ class Listen(TorchDispatchMode):
         elif new or written or not all(map(has_storage, made)):
             touched = list(filter(has_storage, (*new.values(), *written)))
             if depends and name not in _SHAPE_ONLY:
-                tape.foreign(f"torch.{name}", touched)
+                tape.foreign(f"torch.{name.lstrip('_')}", touched)
             else:
                 tape.constant(touched)
         elif not made and depends and name not in _ASKS:

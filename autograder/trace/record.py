@@ -26,6 +26,7 @@ from autograder.records import CouldNotCheck, Rejected, Tensor, Trace, View
 from autograder.trace.dummies import Values, dummy
 from autograder.trace.listen import Listen, Looks
 from autograder.trace.pretend import pretend_card
+from autograder.trace.rehearse import rehearse
 from autograder.trace.tape import Execute, Tape, is_library
 
 __all__ = ["record"]
@@ -38,7 +39,7 @@ def record(
     backward: bool = False,
     config: int = 0,
     values: Values | None = None,
-    execute: Execute | None = None,
+    execute: Execute | None = rehearse,
 ) -> Trace:
     """Call ``function(*arguments)``, for an autograd.Function its ``apply``, and note what it does.
 
@@ -50,8 +51,9 @@ def record(
     * ``values``: contents of the dummies by index of the tensor argument, in the held types of
       their dtypes; random numbers where there are none.
     * ``execute(kernel, launch, memory)``: runs one launch on ``memory``, the bytes of all buffers
-      by number, in place. It is used when the function looks at values (``.item()``, a self-check
-      with ``assert``); without it such a look sees what is in the dummies.
+      by number, in place. It is used, on a second call, when the function looks at values
+      (``.item()``, a self-check with ``assert``); with None such a look sees what happens to be
+      in the dummies.
 
     Raises Rejected, one sentence for the student, if the call cannot be made or ends in an error,
     or if a kernel does not compile.
@@ -185,7 +187,7 @@ class _Call:
             )
         incoming = []
         for k, output in enumerate(outputs):
-            with _disable_current_modes():
+            with _disable_current_modes(), torch._C.DisableTorchFunction():
                 like = Tensor(tuple(output.shape), str(output.dtype).removeprefix("torch."))
                 incoming.append(dummy(like, len(tensors) + k, None))
             tape.input(incoming[-1], -1 - k)
