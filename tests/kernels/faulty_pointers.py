@@ -131,6 +131,20 @@ def _(x):
 
 
 @triton.jit
+def nobody_uses_it(x, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.load(x + i + n)  # <-- here
+    tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+@faulty("a load whose value nobody uses", [T(64)], bounds(nobody_uses_it, "x", (0,), 64))
+def _(x):
+    out = torch.empty_like(x)
+    nobody_uses_it[(1,)](x, out, 64, B=64)
+    return out
+
+
+@triton.jit
 def make_index(index, factor, B: tl.constexpr):
     i = tl.arange(0, B)
     tl.store(index + i, i * factor)
