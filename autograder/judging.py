@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from autograder.floats import is_float
+from autograder.ir.access import POISONS
 from autograder.ir.findings import Faults
 from autograder.records import (
     Case,
@@ -68,6 +69,9 @@ def judge_traces(
     return first
 
 
+_OTHERS = tuple(p for p in POISONS if p != "nan")
+
+
 def examine(
     trace: Trace,
     inputs: Sequence[np.ndarray],
@@ -76,21 +80,28 @@ def examine(
     order: str = "forward",
     keep_accesses: bool = False,
 ) -> Run:
-    """One run; where lanes were undefined, two, which differ only in what those lanes held.
+    """One run; where lanes were undefined, more, which differ only in what those lanes hold.
 
     A load without ``other`` is a fault only if an output, an address or a branch differs.
     """
     run = replay(trace, inputs, gradients, order=order, keep_accesses=keep_accesses)
-    if not run.undefined:
+
+    def differs(poison: str, site: tuple | None = None) -> bool:
+        again = replay(trace, inputs, gradients, order=order, poison=poison, poisoned=site)
+        return not _same(run, again)
+
+    guilty = next((p for p in _OTHERS if differs(p)), None) if run.undefined else None
+    if guilty is None:
         return run
-    again = replay(trace, inputs, gradients, order=order, poison="large")
-    if _same(run, again):
-        return run
+    sites = dict.fromkeys((line, argument) for _, _, argument, line, _, _ in run.undefined)
+    if len(sites) > 1:  # which of the loads is it?
+        sites = [s for s in sites if differs(guilty, s)] or sites
     findings = []
     for kernel, grid, argument, line, lanes, program in run.undefined:
-        faults = Faults(kernel, grid)
-        faults.note_undefined(argument, line, lanes, program)
-        findings += faults.findings()
+        if (line, argument) in sites:
+            faults = Faults(kernel, grid)
+            faults.note_undefined(argument, line, lanes, program)
+            findings += faults.findings()
     return replace(run, findings=(*run.findings, *findings))
 
 

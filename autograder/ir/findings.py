@@ -95,7 +95,7 @@ class Faults:
         }
         self._add(kind, window.argument, op.line, bad.sum(), first, story)
 
-    def note_race(self, op, window, batch, programs, bad, other, how, index):
+    def note_race(self, op, window, programs, bad, other, how, index):
         first = int(programs[bad].min())
         mine = bad & (programs == first)
         story = {

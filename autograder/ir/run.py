@@ -15,7 +15,8 @@ import numpy as np
 
 from autograder.floats import held
 from autograder.ir import blocks
-from autograder.ir.memory import Batch, Memory, Pointer
+from autograder.ir.access import Memory
+from autograder.ir.memory import Batch, Pointer
 from autograder.ir.ops import COUNTED, NO_EFFECT, TABLE, whole
 from autograder.ir.parse import Function, Op, Region
 from autograder.records import CouldNotCheck, Operations, Rejected
@@ -62,7 +63,7 @@ class Execution:
                 values[name] = _scalar(argument, type_.dtype)
         self.memory.begin()
         step = 1
-        if self.memory.locksets is None:
+        if self.memory.races.locksets is None:
             step = max(1, BATCH_ELEMENTS // _largest(self.function))
         with np.errstate(all="ignore"):
             for start in range(0, programs, step):

@@ -16,10 +16,12 @@ import numpy as np
 
 from autograder.floats import ITEMSIZE, is_float, rounded
 from autograder.ir import memory as mem
+from autograder.ir.access import Memory
 from autograder.ir.blocks import Tile
 from autograder.ir.findings import Faults
-from autograder.ir.memory import Buffer, Memory, Pointer, Window
+from autograder.ir.memory import Buffer, Pointer, Window
 from autograder.ir.parse import Function, parse
+from autograder.ir.races import Races
 from autograder.ir.reach import may_write
 from autograder.ir.run import Execution
 from autograder.records import (
@@ -63,6 +65,7 @@ def replay(
     *,
     order: str = "forward",
     poison: str = "nan",
+    poisoned: tuple[int, str] | None = None,
     keep_accesses: bool = False,
 ) -> Run:
     """One run of a trace.
@@ -70,11 +73,12 @@ def replay(
     ``inputs``: the tensor arguments' values by index, of the shapes that the trace's Inputs have,
     in the held types of their dtypes; ``gradients``: the incoming gradients of a backward pass.
     ``order``: of programs, "forward", "reversed" or "shuffled". ``poison``: what masked lanes
-    without ``other`` hold, "nan" or "large". ``keep_accesses``: keep lanes of some programs for
+    without ``other`` hold ("nan", "large", "small", "zero"), in all loads or, where ``poisoned``
+    names a (line, argument), in that one. ``keep_accesses``: keep lanes of some programs for
     pictures.
     Raises CouldNotCheck for what the interpreter does not know.
     """
-    return _Replay(trace, inputs, gradients, order, poison, keep_accesses).run()
+    return _Replay(trace, inputs, gradients, order, poison, poisoned, keep_accesses).run()
 
 
 def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarray]) -> None:
@@ -83,7 +87,7 @@ def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarr
     The recorder calls this when a host function looks at results (a self-check with ``assert``).
     """
     trace = Trace((kernel,), (launch,), ())
-    run = _Replay(trace, (), (), "forward", "nan", False)
+    run = _Replay(trace, (), (), "forward", "nan", None, False)
     units = run._units()
     for number in units:
         raw = memory[number]
@@ -96,8 +100,9 @@ def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarr
 
 
 class _Replay:
-    def __init__(self, trace, inputs, gradients, order, poison, keep_accesses):
-        self.trace, self.order, self.poison = trace, order, poison
+    def __init__(self, trace, inputs, gradients, order, poison, poisoned, keep_accesses):
+        self.trace, self.order = trace, order
+        self.poison, self.poisoned = poison, poisoned
         self.keep_accesses = keep_accesses
         self.given = {i: a for i, a in enumerate(inputs)} | {
             -1 - i: a for i, a in enumerate(gradients)
@@ -255,13 +260,15 @@ class _Replay:
             if isinstance(binding, (View, Descriptor)) and (writes is None or i in writes):
                 written.add(windows[-1].buffer.number)
         faults = Faults(kernel.name, event.grid)
+        races = Races(faults, [frozenset()] if "tt.atomic_cas" in kernel.ir else None)
         memory = Memory(
             windows,
             faults,
+            races,
             self.poison,
+            self.poisoned,
             frozenset(written),
             keep=self._kept(event.grid) if self.keep_accesses else None,
-            locksets=[frozenset()] if "tt.atomic_cas" in kernel.ir else None,
         )
         execution = Execution(function, event.grid, arguments, memory, self.order)
         counts = execution.run()

@@ -1,0 +1,302 @@
+"""Loads, stores and atomics of all programs at once: checked first, then done.
+
+A lane at fault reads a fixed poison and writes nothing. A lane that its mask switched off and no
+`other` defines reads the run's own poison, so that runs with different poisons show what depends on
+it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from autograder.floats import ITEMSIZE, decode, encode, is_float, stored
+from autograder.ir.atomics import modify
+from autograder.ir.findings import Faults
+from autograder.ir.memory import CONSTANT, FOREIGN, INPUT, UNINITIALISED, Batch, Pointer, Window
+from autograder.ir.races import Races
+from autograder.records import Access, CouldNotCheck
+
+SECTOR = 32  # bytes: the unit in which the card's L2 talks to memory
+_LATER = np.iinfo(np.int64).max  # sorts after every sector
+
+# What undefined lanes hold, by run: a sum sees any of them, a maximum 6e4, a minimum −6e4, a test
+# for non-zero the zero. The first makes it visible.
+POISONS = {"nan": np.nan, "large": 6e4, "small": -6e4, "zero": 0.0}
+
+
+@dataclass(slots=True)
+class Memory:
+    """The memory of one launch, as its kernel sees it."""
+
+    windows: list[Window]
+    faults: Faults
+    races: Races
+    poison: str = "nan"
+    poisoned: tuple | None = None  # the one load (line, argument) that `poison` is for; None: all
+    written: frozenset[int] = frozenset()  # numbers of buffers that this kernel may write
+    keep: np.ndarray | None = None  # programs whose accesses are kept for pictures
+    accesses: list[Access] = field(default_factory=list)
+    undefined: dict[tuple, list] = field(default_factory=dict)  # loads without `other` -> lanes
+    digest: int = 0  # of everything that undefined lanes could have changed
+    step: int = 0
+
+    def begin(self) -> None:
+        for window in self.windows:
+            window.buffer.begin_launch(window.buffer.number in self.written)
+
+    # ------------------------------------------------------------ the four ways to touch memory
+
+    def load(self, op, pointer: Pointer, mask, other, shape, batch: Batch) -> np.ndarray:
+        """Values, (programs or 1, *shape or 1). ``mask`` and ``other`` may be None."""
+        result = None
+        for window, here in self._windows(pointer, mask):
+            part = self._load(op, window, pointer, here, shape, batch)
+            result = part if result is None else np.where(here, part, result)
+        if mask is None or mask.all():
+            return result
+        if other is None:
+            other = self._undefined(op, pointer, mask, result.dtype, shape, batch)
+        return np.where(mask, result, np.asarray(other, result.dtype))
+
+    def _load(self, op, window, pointer, mask, shape, batch):
+        reach = window.reach(pointer.dtype)
+        index, active = self._inside(op, "load", window, pointer, mask, shape, batch)
+        if not window.defined:
+            self._check_defined(op, window, reach, index, active, shape, batch)
+        if window.buffer.writer is not None:
+            flat, programs, _ = _flat(index, active, shape, batch)
+            self.races.read(op, window, reach, flat, programs)
+        data = reach[0]
+        values = decode(data.take(index, mode="clip") if data.size else index * 0, pointer.dtype)
+        if active is mask:
+            return values
+        outside = values.dtype.type(np.nan if is_float(pointer.dtype) else 0)
+        return np.where(active, values, outside)
+
+    def store(self, op, pointer: Pointer, value, mask, shape, batch: Batch) -> None:
+        for window, here in self._windows(pointer, mask):
+            index, programs, lanes = self._write(op, "store", window, pointer, here, shape, batch)
+            if not index.size:
+                continue
+            reach = window.reach(pointer.dtype)
+            bits = np.ascontiguousarray(encode(_lanes(value, lanes, shape, batch), pointer.dtype))
+            self.races.write(op, window, reach, index, programs)
+            data = reach[0]
+            data[index] = bits
+            lost = data[index].view(np.uint8) != bits.view(np.uint8)
+            if lost.any():  # somebody else's value stands there: of this program, or of another
+                lost = lost.reshape(len(index), -1).any(axis=1)
+                lost &= window.buffer.writer[reach[4] + index * reach[3]] == programs
+                if lost.any():
+                    self.races.within(op, window, programs, lost, index)
+
+    def atomic(self, op, kind: str, pointer: Pointer, value, mask, shape, batch: Batch):
+        """Read-modify-write; returns the old values, whole."""
+        result = _nothing(pointer.dtype, shape, batch)
+        for window, here in self._windows(pointer, mask):
+            index, programs, lanes = self._write(op, "atomic", window, pointer, here, shape, batch)
+            if not index.size:
+                continue
+            reach = window.reach(pointer.dtype)
+            self._update(op, window, reach, index, programs)
+            operand = _lanes(value, lanes, shape, batch)
+            old = modify(kind, reach[0], index, operand, pointer.dtype)
+            result.reshape(-1)[lanes] = old
+            if kind == "exch":
+                self.races.exchange(window.argument, index, programs, old, operand)
+        return result
+
+    def compare_and_swap(self, op, pointer: Pointer, expected, desired, shape, batch: Batch):
+        result = _nothing(pointer.dtype, shape, batch)
+        expected = np.broadcast_to(expected, result.shape).reshape(-1)
+        for window, here in self._windows(pointer, None):
+            index, programs, lanes = self._write(op, "atomic", window, pointer, here, shape, batch)
+            reach = window.reach(pointer.dtype)
+            self._update(op, window, reach, index, programs)
+            data, new = reach[0], _lanes(desired, lanes, shape, batch)
+            for lane, i, program, value in zip(
+                lanes.tolist(), index.tolist(), programs.tolist(), new, strict=True
+            ):
+                old = decode(data[i : i + 1], pointer.dtype)[0]
+                result.reshape(-1)[lane] = old
+                if old == expected[lane]:
+                    data[i] = encode(np.asarray([value]), pointer.dtype)[0]
+                    self.races.acquire(window.argument, i, program)
+        return result
+
+    # ------------------------------------------------------------ checks before the access
+
+    def _windows(self, pointer: Pointer, mask):
+        """(window, mask of its lanes) for every argument that these pointers belong to."""
+        if isinstance(pointer.window, int):
+            return [(self._window(pointer.window), mask)]
+        found = np.unique(pointer.window).tolist()
+        return [
+            (self._window(w), (pointer.window == w) & (True if mask is None else mask))
+            for w in found
+        ]
+
+    def _window(self, number: int) -> Window:
+        if not 0 <= number < len(self.windows):
+            raise CouldNotCheck("The kernel reads an address that no argument gave it.")
+        return self.windows[number]
+
+    def _inside(self, op, verb, window, pointer, mask, shape, batch):
+        """Bounds, traffic and pictures of one access.
+
+        Returns (index, active): an index that is safe to use in every lane, and the lanes that
+        really touch memory (``mask`` itself where all its lanes do). Both are compact: uniform axes
+        keep length 1.
+        """
+        _, bitmap, count, _, _ = window.reach(pointer.dtype)
+        index = pointer.offset
+        ok = index.view(np.uint64) < np.uint64(count)  # negative numbers are huge ones
+        clean = bool(ok.all())
+        if bitmap is not None and count:
+            ok = ok & bitmap.take(index, mode="clip")
+            clean = bool(ok.all())
+        lanes = len(batch) * math.prod(shape)
+        if mask is None:
+            requested = lanes
+        else:
+            requested = int(np.count_nonzero(mask)) * (lanes // mask.size) if mask.size else 0
+        window.masked += lanes - requested
+        if self.undefined:
+            total = int(np.sum(index, where=True if mask is None else mask, initial=0))
+            self.digest = hash((self.digest, op.line, requested, total))
+        if self.keep is not None:
+            self._keep(op, verb, window, pointer, mask, ok, shape, batch)
+        self.step += 1
+        bad = None if clean else ~ok if mask is None else ~ok & mask
+        if bad is not None and bad.any():
+            self.faults.note_bounds(op, verb, window, pointer, bad, mask, shape, batch)
+            # Lanes outside are one fault, not two: they do not count as traffic as well.
+            requested -= int(np.count_nonzero(bad)) * (lanes // bad.size)
+        moved = requested * ITEMSIZE[pointer.dtype] // window.itemsize
+        if verb == "load":
+            window.loaded += moved
+        else:
+            window.stored += moved
+        window.sectors += self._sectors(window, pointer, mask, batch)
+        if clean or bad is not None and not bad.any():
+            return index if clean else np.where(ok, index, 0), mask
+        return np.where(ok, index, 0), ok if mask is None else ok & mask
+
+    def _write(self, op, verb, window, pointer, mask, shape, batch):
+        """Like _inside: (element, program and flat lane number) of every lane that may write."""
+        if window.buffer.writer is None:
+            raise CouldNotCheck(f"The interpreter did not foresee a write to {window.argument}.")
+        index, active = self._inside(op, verb, window, pointer, mask, shape, batch)
+        return _flat(index, active, shape, batch)
+
+    def _update(self, op, window, reach, index, programs) -> None:
+        unknown = window.buffer.state[reach[4] + index * reach[3]] == UNINITIALISED
+        if unknown.any():
+            self.faults.note_flat("uninitialised", op, window, programs, unknown, index)
+        self.races.update(op, window, reach, index, programs)
+
+    def _check_defined(self, op, window, reach, index, active, shape, batch):
+        """Reads of cells that nobody wrote, or that torch computed."""
+        buffer = window.buffer
+        if not buffer.cells:
+            return
+        if buffer.writer is None and ((buffer.state == INPUT) | (buffer.state == CONSTANT)).all():
+            window.defined = True
+            return
+        _, _, _, factor, first = reach
+        state = buffer.state.take(first + index * factor, mode="clip")
+        for kind, value in (("uninitialised", UNINITIALISED), ("torch_computed", FOREIGN)):
+            bad = state == value
+            if active is not None:
+                bad = bad & active
+            if bad.any():
+                self.faults.note_state(kind, op, window, bad, index, shape, batch)
+
+    # ------------------------------------------------------------ what is kept beside
+
+    def _undefined(self, op, pointer, mask, dtype, shape, batch):
+        """Note lanes that no `other` defines; returns what they hold in this run."""
+        full = np.broadcast_to(pointer.window, pointer.offset.shape)
+        off = np.broadcast_to(~mask, (len(batch), *shape))
+        for window, number in [(self._window(w), w) for w in np.unique(full).tolist()]:
+            here = np.broadcast_to(full == number, off.shape) & off
+            rows = here.reshape(len(batch), -1).sum(axis=1)
+            if rows.any():
+                program = int(batch.programs[rows > 0].min())
+                lanes, first = self.undefined.get((op.line, window.argument), (0, program))
+                key = (op.line, window.argument)
+                self.undefined[key] = [lanes + int(rows.sum()), min(first, program)]
+        site = self.poisoned is None or self.poisoned[0] == op.line
+        value = POISONS[self.poison if site else "nan"]
+        if dtype.kind == "f":
+            return value
+        if dtype.kind == "b":
+            return value != 0
+        limits = np.iinfo(dtype)
+        return {"nan": 0x5A, "large": limits.max, "small": limits.min, "zero": 0}[
+            self.poison if site else "nan"
+        ]
+
+    def _sectors(self, window, pointer, mask, batch) -> int:
+        """Distinct 32-byte sectors of one memory operation, summed over the programs."""
+        size = ITEMSIZE[pointer.dtype]
+        shift = np.int64((SECTOR // size).bit_length() - 1)
+        start = np.int64(window.start // size)
+        sector = (pointer.offset + start) >> shift if start else pointer.offset >> shift
+        masked = mask is not None and not mask.all()
+        if masked:
+            sector = np.where(mask, sector, _LATER)
+        copies = len(batch) // len(sector)
+        rows = sector.reshape(len(sector), -1)
+        step = np.diff(rows, axis=1)
+        if (step < 0).any():
+            rows = np.sort(rows, axis=1)
+            step = np.diff(rows, axis=1)
+        distinct = np.count_nonzero(step) + len(rows)
+        if masked:  # what stands for masked lanes is no sector
+            distinct -= int((rows[:, -1] == _LATER).sum())
+        return int(distinct) * copies
+
+    def _keep(self, op, verb, window, pointer, mask, ok, shape, batch):
+        rows = np.flatnonzero(np.isin(batch.programs, self.keep))
+        if not rows.size or len(self.accesses) > 4096:
+            return
+        full = (len(batch), *shape)
+        active = np.ones(full, bool) if mask is None else np.broadcast_to(mask, full)
+        self.accesses.append(
+            Access(
+                self.faults.kernel,
+                op.line,
+                window.argument,
+                verb,
+                batch.programs[rows].copy(),
+                np.broadcast_to(pointer.offset, full)[rows].copy(),
+                active[rows].copy(),
+                np.broadcast_to(ok, full)[rows].copy(),
+                window.view,
+                self.step,
+            )
+        )
+
+
+def _flat(index, active, shape, batch: Batch):
+    """(element, program, flat lane number) of the active lanes of a whole block."""
+    full = (len(batch), *shape)
+    index = np.broadcast_to(index, full).reshape(-1)
+    programs = np.repeat(batch.programs, math.prod(shape))
+    if active is None or active.all():
+        return index, programs, np.arange(index.size)
+    lanes = np.flatnonzero(np.broadcast_to(active, full))
+    return index[lanes], programs[lanes], lanes
+
+
+def _lanes(value, lanes, shape, batch: Batch):
+    flat = np.broadcast_to(value, (len(batch), *shape)).reshape(-1)
+    return flat if len(lanes) == flat.size else flat[lanes]
+
+
+def _nothing(dtype: str, shape, batch: Batch) -> np.ndarray:
+    return decode(np.zeros((len(batch), *shape), stored(dtype)), dtype).copy()
