@@ -546,7 +546,7 @@ card may round the inputs of `tl.dot` to TF32 (unit 05). It proves what it says 
 
 # %%
 from autograder.render.questions import ask
-from autograder.render.questions02 import QUESTIONS
+from autograder.render.lesson02_questions import QUESTIONS
 
 ask(*QUESTIONS)
 

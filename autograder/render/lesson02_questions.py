@@ -1,4 +1,4 @@
-"""The questions that lesson 02 ends with: not graded, so their answers may stand here."""
+"""The ungraded questions at the end of lesson 02, in jupyterquiz's format."""
 
 __all__ = ["QUESTIONS"]
 
