@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from autograder.ir.cards import DEFAULT, card
+from autograder.render.figures import roofline
 from autograder.render.neutral import count, spaced
 from autograder.render.style import (
     ARRAY,
@@ -145,62 +146,24 @@ def roof(
 ) -> Figure:
     """The fp32 roofline of a card with the points that theory gives for ``kernels``.
 
-    ``kernels``: label → (floating-point operations, bytes) per element. The height of a point is
-    min(peak, bandwidth × operations / bytes): a prediction, and the picture says so. ``measured``
-    adds what ran here, each function at its largest size, under the roof of the card that it ran
-    on; functions whose label is not in ``kernels`` share the operations and bytes of the first.
-    What ran on a card that the table lacks is left out, and the picture says so.
+    ``kernels``: label → (floating-point operations, bytes) per element. ``measured`` adds what ran
+    here, each function at its largest size, under the roof of the card that it ran on; a function
+    whose label is not in ``kernels`` has the operations and bytes of the first. What ran on a card
+    that the table lacks is left out.
     """
-    ran = {t.name: t for t in measured.timings} if measured else {}  # the last size stays
-    drawn = "circles are predictions"
-    if ran and measured.bandwidth:
-        name, drawn = measured.card, "circles are predictions, crosses were measured here"
-    elif ran:
-        ran, drawn = {}, f"predictions; {measured.card} is not in the table of cards"
-    row = card(name)
-    peak, ridge = row.fp32_tflops * 1e3, row.fp32_tflops * 1e3 / row.bandwidth
-    with look():
-        figure = new_figure(
-            3.5,
-            f"{row.name}: below {ridge:.0f} FLOP a byte, memory sets the pace",
-            f"fp32, {row.bandwidth:g} GB/s and {row.fp32_tflops:g} TFLOP/s by its data sheet; "
-            + drawn,
-        )
-        axes = figure.subplots()
-        left, right = 1 / 32, 1024
-        axes.loglog([left, ridge, right], [left * row.bandwidth, peak, peak], color=INK, lw=1.6)
-        axes.text(1.2, row.bandwidth * 1.5, "memory", color=MUTED, ha="right")
-        axes.text(right, peak * 1.2, "arithmetic", color=MUTED, ha="right")
-        first = next(iter(kernels))
-        # From the highest point down, so that each label can make room for those above it.
-        ranked = sorted(kernels.items(), key=lambda item: -item[1][0] / item[1][1])
-        room = 0
-        for label, (operations, nbytes) in ranked:
-            at = operations / nbytes
-            top = min(peak, row.bandwidth * at)
-            words = f"{label}: {operations:g}/{nbytes:g} FLOP a byte, {top:.0f} GFLOP/s at most"
-            axes.plot(at, top, "o", color=READ, markersize=7)
-            _label(axes, (at, top), words, INK, room)
-            mine = [t for t in ran.values() if label == (t.name if t.name in kernels else first)]
-            for timing in sorted(mine, key=lambda t: t.ms):
-                room += 13
-                axes.plot(at, timing.gbs * at, "x", color=OUTSIDE, markersize=7)
-                _label(axes, (at, top), f"{timing.name}, {timing.gbs:.0f} GB/s", OUTSIDE, room)
-            room += 7
-        axes.set_xlabel("FLOP a byte")
-        axes.set_ylabel("GFLOP/s")
-        axes.set_xlim(left, right)
-        axes.set_ylim(10, 2e5)
-        # matplotlib would write powers of ten as formulas, which this style leaves unread
-        axes.set_xticks(
-            [4.0**k for k in range(-2, 5)], ["1/16", "1/4", "1", "4", "16", "64", "256"]
-        )
-        axes.set_yticks([10**k for k in range(1, 6)], ["10", "100", "1000", "10 000", "100 000"])
-        axes.minorticks_off()
-    return figure
-
-
-def _label(axes: Axes, point: tuple[float, float], words: str, color: str, room: float) -> None:
-    """Text to the right of a point under the roof, ``room`` points lower than beside it."""
-    place = dict(xytext=(24, -2 - room), textcoords="offset points", va="center")
-    axes.annotate(words, point, color=color, **place)
+    ran = {t.name: t for t in measured.timings} if measured and measured.bandwidth else {}
+    row = card(measured.card if ran else name)
+    points = [
+        {
+            "label": f"{label}, {operations:g}/{nbytes:g} FLOP a byte",
+            "intensity": operations / nbytes,
+        }
+        for label, (operations, nbytes) in kernels.items()
+    ]
+    for label, timing in ran.items():
+        operations, nbytes = kernels.get(label, next(iter(kernels.values())))
+        speed = timing.gbs * operations / nbytes / 1e3  # TFLOP/s
+        said = f"{label}, {timing.gbs:.0f} GB/s"
+        points.append({"label": said, "intensity": operations / nbytes, "performance": speed})
+    about = {"name": row.name, "bandwidth": row.bandwidth, "peak": row.fp32_tflops}
+    return roofline(about, points)

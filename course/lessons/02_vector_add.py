@@ -382,13 +382,9 @@ print(f"{run.elements:,} numbers, {run.bytes:,} bytes; 2n = {2 * 98432:,}")
 
 # %% [markdown]
 r"""
-`add` reads two vectors and writes one: $3n$ numbers, $12n$ bytes in float32, for $n$ additions. Operations
-per byte are called **arithmetic intensity**; here it is 1/12 FLOP a byte (a FLOP is one floating-point
-operation).
-
-From lesson 01 you know the roofline: a card can do no more than its bandwidth times the intensity, and no
-more than its peak. An RTX 4080 moves 716.8 GB/s and computes 48.7 TFLOP/s in fp32; both roofs meet at 68 FLOP
-a byte. Vector add is 800 times below.
+`add` reads two vectors and writes one: $3n$ numbers, $12n$ bytes in float32, for $n$ additions. Its arithmetic
+intensity is 1/12 FLOP a byte. Under the roofline of lesson 01, bandwidth times intensity is the most that a
+card can do; on an RTX 4080, memory sets the pace up to 68 FLOP a byte. Vector add is 800 times below.
 """
 
 # %%
