@@ -22,7 +22,7 @@ QUESTIONS = (
         ],
     },
     {
-        "question": "Program 5 stores a number that program 6 loads, in one launch. All tests pass.",
+        "question": "Program 5 stores a number that program 6 loads, in one launch. Tests pass.",
         "type": "multiple_choice",
         "answers": [
             {

@@ -47,15 +47,17 @@ def run_plain(
     findings = [_finding(fault, record) for fault in record.faults] + findings
     stopped = returned is None
     if stopped and not any(f.kind == "interface" for f in findings):
-        # What kernels were given and may have filled, as far as they came.
-        returned = tuple(a for a in record.given if not any(a is i for i in inputs))
-    outputs = tuple(value for value in returned or () if isinstance(value, np.ndarray))
+        given = [a for a in record.given if not any(a is i for i in inputs)]
+        returned = _as_far_as_it_came(exercise, given, arguments)
+    outputs = tuple(value for value in returned or () if _is_numbers(value))
     if returned and len(outputs) < len(returned):
         outputs = ()
         findings.append(_no_array(exercise, returned))
     if outputs:
-        outputs, missing = _missing(record, outputs, fresh)
-        findings += missing or _bypassed(record, outputs, inputs)
+        outputs, missing = _missing(record, outputs, fresh, stopped)
+        findings += missing
+        if not (missing or stopped):
+            findings += _bypassed(record, outputs, inputs)
     changed = (a for a, was in zip(inputs, before, strict=True) if not _equal(a, was))
     return Run(
         outputs=tuple(Output(values, values.dtype.name) for values in outputs),
@@ -65,6 +67,18 @@ def run_plain(
         warnings=tuple(dict.fromkeys(f"NumPy, line {w.lineno}: {w.message}" for w in warned)),
         changed=tuple(record.name(a) for a in changed),
     )
+
+
+def _as_far_as_it_came(exercise: Exercise, given: list, arguments: tuple) -> tuple:
+    """What a run that an access outside stopped has of its outputs: the arrays that its kernels
+    were given for them, told by their size; NaN where there is none. The shapes are right."""
+    with np.errstate(all="ignore"):
+        expected = exercise.reference(*arguments)
+    found = []
+    for want in expected:
+        array = next((a for a in given if a.size == want.size), None)
+        found.append(np.full(want.shape, np.nan) if array is None else array.reshape(want.shape))
+    return tuple(found)
 
 
 def inspect_launch(kernel: Callable, grid: tuple[int, ...], *arguments, order=iter) -> Run:
@@ -171,9 +185,9 @@ _SENTENCES = {
 }
 
 
-def _missing(record: Recorder, outputs: tuple, fresh: list) -> tuple[tuple, list[Finding]]:
-    """Elements that nobody wrote, of outputs that a kernel was given; they become NaN, as what
-    ``np.empty`` leaves there would differ from run to run."""
+def _missing(record: Recorder, outputs: tuple, fresh: list, stopped: bool):
+    """(outputs, findings): elements that nobody wrote, of outputs that a kernel was given. They
+    become NaN, since what ``np.empty`` leaves there would differ from run to run."""
     kept, findings = [], []
     for values in outputs:
         cells, name = record.cells(values), record.name(values)
@@ -184,7 +198,8 @@ def _missing(record: Recorder, outputs: tuple, fresh: list) -> tuple[tuple, list
             place = ", ".join(str(i) for i in np.argwhere(left)[0])
             some = f"{left.sum()} of the" if not left.all() else "any of the"
             message = f"no store wrote {some} {_numbers(left.size)} of {name}"
-            message += "." if left.all() else f", the first of them {name}[{place}]."
+            message += "" if left.all() else f", the first of them {name}[{place}]"
+            message += ": the access outside ended the run." if stopped else "."
             findings.append(Finding("unwritten", message, argument=name, lanes=int(left.sum())))
             values = np.where(left, np.nan, values)
         kept.append(values)
@@ -209,11 +224,15 @@ def _bypassed(record: Recorder, outputs: tuple, inputs: list[np.ndarray]) -> lis
     return [Finding("torch_computed", message)]
 
 
+def _is_numbers(value) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+
+
 def _no_array(exercise: Exercise, returned: tuple) -> Finding:
-    wrong = next(value for value in returned if not isinstance(value, np.ndarray))
+    wrong = next(value for value in returned if not _is_numbers(value))
     return Finding(
         "interface",
-        f"{exercise.names[-1]} returned {_said(wrong)}; it has to return a NumPy array.",
+        f"{exercise.names[-1]} returned {_said(wrong)}; it has to return a NumPy array of float32.",
     )
 
 
@@ -236,4 +255,6 @@ def _numbers(count: int) -> str:
 
 
 def _said(value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}"
     return "None" if value is None else f"a {type(value).__name__}"

@@ -95,7 +95,7 @@ Nearly all the time of a neural network goes into products of matrices. Write on
 of `C` whose rows begin at `i * BM` and whose columns begin at `j * BN`, and walks along `K` in steps of `BK`.
 
 - `A` is M × K, `B` is K × N, both float32 and contiguous, so their row strides are K and N. `C` is M × N, float32.
-- M, N and K are multiples of nothing. Every tile has edges in two directions.
+- M, N and K need not be multiples of anything, so a tile may stick out in two directions.
 - The product of two blocks is `a @ b`.
 - The loads request $M N K \left(\frac{1}{B_M} + \frac{1}{B_N}\right)$ numbers, the store $M N$. An edge tile may count as a whole one,
   and 5 % more are allowed; a tile that is read twice is too much.
@@ -180,7 +180,7 @@ next cell: a number, a letter such as `"a"`, or a list of letters such as `["a",
 
 - a) A program is one thread of the card.
 - b) They may run in any order, and several at the same time.
-- c) Program 1 may wait for a number that program 0 stores.
+- c) Program 1 can count on what program 0 stores.
 - d) They run the same kernel and differ in their pid.
 - e) There are exactly as many as the card has SMs.
 

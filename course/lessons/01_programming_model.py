@@ -2,9 +2,10 @@
 r"""
 # Lesson 01 · The programming model
 
-How does one program thousands of arithmetic units at once? Triton's answer fits on a page of NumPy. This lesson
-is that page: you write kernels as Python functions, run them, and see what each of them touches. No graphics card
-is needed, and no Triton; both come in lesson 02, where the same lines are compiled for real.
+How does one program thousands of arithmetic units at once? Triton, a language for graphics cards inside Python, has an
+answer that fits on a page of NumPy. This lesson is that page: you write kernels as Python functions, run them, and
+see what each of them touches. No card is needed, and no Triton; both come in lesson 02, where the same lines are
+compiled for real.
 
 Four questions return in every lesson, and every check answers them with your own kernel:
 
@@ -46,8 +47,9 @@ machine()
 
 # %% [markdown]
 r"""
-The data sheet of this card says: 716.8 GB/s from memory, and 48.7 TFLOP/s in fp32. A **FLOP** is one floating-point
-operation, such as an addition; **fp32** is NumPy's `float32`, four bytes a number.
+The data sheet of this card gives two rates. Memory delivers 716.8 GB/s: its **bandwidth**. Arithmetic does 48.7 TFLOP/s
+in fp32 at best: its **peak**. A **FLOP** is one floating-point operation, such as an addition, and T stands for $10^{12}$; **fp32** is
+NumPy's `float32`, four bytes a number.
 
 **Predict:** while one fp32 number arrives from memory, how many operations could the card do?
 """
@@ -64,8 +66,8 @@ the kernel can be at best:
 
 $$\text{FLOP a second} \le \min(\text{peak},\ \text{bandwidth} \times \text{FLOP a byte})$$
 
-Drawn, that is a **roofline**. The points are the kernels of this unit. They lie where theory puts them, on the roof;
-none has been measured.
+Drawn, that is a **roofline**. The points are the three kernels that you will write in this unit. They lie where theory
+puts them, on the roof; none has been measured.
 """
 
 # %%
@@ -80,14 +82,14 @@ roofline(
 
 # %% [markdown]
 r"""
-All three are left of the corner: memory sets their pace. So we shall *count the numbers that move*, and fetch a
-number once and use it often. The rest of this page is about how.
+All three are left of the corner: memory sets their pace. So we count the numbers that move, the **traffic**, and want to
+fetch a number once and use it often. The rest of this page is about how.
 
 ## A program and its block
 
-A **kernel** is a function that does one part of the work. One such part is a **program**; the programs of a launch all
-run the same kernel and differ in one thing only, their number `pid` (program id). Each program works on a **block**,
-a handful of numbers at once. A place in the block is a **lane**. The **grid** says how many programs there are.
+A **kernel** is a function that does one part of the work. A **launch** runs it many times, once for each part; each of
+these runs is a **program**. The programs of a launch differ in one thing only, their number `pid` (program id). Each works on
+a **block**, several numbers at once. A place in the block is a **lane**. The **grid** says how many programs there are.
 """
 
 # %%
