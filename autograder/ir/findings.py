@@ -187,7 +187,8 @@ class Faults:
         if s["how"] == "lanes":
             return (
                 f"store to {argument}: lanes of one program write different values to the "
-                f"same element (program {me}, line {line}, element {s['cell']}). Which one stays is luck."
+                f"same element (program {me}, line {line}, element {s['cell']}). Which one "
+                f"stays is luck."
             )
         them = (
             f"program {self.program_text(s['other'])}"

@@ -119,7 +119,10 @@ def _split(text: str) -> list[str]:
 def parse_type(text: str) -> Type:
     """One printed type. Unknown ones raise CouldNotCheck."""
     t = text.strip()
-    if match := re.fullmatch(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)(\w+)[^>]*>?>", t):
+    # Triton 3.8 and later write the type of a descriptor short, as <4x8xf32>.
+    if match := re.fullmatch(r"(?:!tt\.tensordesc)?<((?:\d+x)+)(\w+)[^>]*>", t) or re.fullmatch(
+        r"!tt\.tensordesc<tensor<((?:\d+x)+)(\w+)[^>]*>>", t
+    ):
         return Type("descriptor", _dtype(match[2], t), _dims(match[1]))
     if match := re.fullmatch(r"(?:!tt\.ptr)?<tensor<((?:\d+x)+)(\w+)>(?:, \d+)?>", t):
         return Type("block", _dtype(match[2], t), _dims(match[1]))

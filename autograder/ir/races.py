@@ -96,10 +96,16 @@ class Races:
     # A cell's lockset is the set of locks that every access so far held (Savage et al., Eraser,
     # 1997). Two programs that share a lock are ordered by it.
 
-    def release(self, argument: str, index, programs) -> None:
-        """An exchange gives back what a compare-and-swap took."""
-        for program, i in zip(programs.tolist(), index.tolist(), strict=True):
-            self.locks.get(program, set()).discard((argument, i))
+    def exchange(self, argument: str, index, programs, old, new) -> None:
+        """An exchange takes a lock where it finds 0 and leaves more; any other gives it back."""
+        if self.locksets is None:
+            return
+        taken = (old == 0) & (new != 0)
+        for program, i, mine in zip(programs.tolist(), index.tolist(), taken.tolist(), strict=True):
+            if mine:
+                self.acquire(argument, i, program)
+            else:
+                self.locks.get(program, set()).discard((argument, i))
 
     def acquire(self, argument: str, i: int, program: int) -> None:
         self.locks.setdefault(program, set()).add((argument, i))

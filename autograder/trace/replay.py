@@ -58,6 +58,11 @@ def _parsed(ir: str) -> tuple[Function, frozenset[int] | None, int]:
     return function, may_write(function), min([8, *(width.get(c, 4) for c in casts)])
 
 
+def _locks(ir: str) -> bool:
+    """Whether a kernel may wait for a lock: by compare-and-swap, or by exchanges in a loop."""
+    return "tt.atomic_cas" in ir or ("tt.atomic_rmw exch" in ir and "scf.while" in ir)
+
+
 def replay(
     trace: Trace,
     inputs: Sequence[np.ndarray],
@@ -260,7 +265,7 @@ class _Replay:
             if isinstance(binding, (View, Descriptor)) and (writes is None or i in writes):
                 written.add(windows[-1].buffer.number)
         faults = Faults(kernel.name, event.grid)
-        races = Races(faults, [frozenset()] if "tt.atomic_cas" in kernel.ir else None)
+        races = Races(faults, [frozenset()] if _locks(kernel.ir) else None)
         memory = Memory(
             windows,
             faults,
