@@ -133,15 +133,28 @@ def test_a_program_with_fewer_steps_pulls_the_slider_back():
     assert step.max == 3 and "program 1, step 3 of 3" in picture.value
 
 
-def test_jupyter_gets_the_widget_only_where_it_runs(monkeypatch):
-    made = player(add())
+def shown(made):
+    """What a front end would get: a list of MIME bundles."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    InteractiveShell.instance()
+    with capture_output() as captured:
+        from IPython.display import display
+
+        display(made)
+    return [output.data for output in captured.outputs]
+
+
+def test_jupyter_gets_sliders_only_where_they_run(monkeypatch):
     monkeypatch.setattr(module, "_widgets_run", lambda: False)
-    assert set(made._repr_mimebundle_()) == {"text/plain", "text/html"}
+    (still,) = shown(player(add()))
+    assert set(still) == {"text/plain", "text/html"} and "<svg" in still["text/html"]
     monkeypatch.setattr(module, "_widgets_run", lambda: True)
-    bundle = made._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert "<svg" in bundle["text/html"]  # for pages without a kernel
-    still = player(add(), static=True)._repr_mimebundle_()
+    live, below = shown(player(add()))
+    assert "application/vnd.jupyter.widget-view+json" in live
+    assert "<details>" in below["text/html"] and "<svg" in below["text/html"]
+    (still,) = shown(player(add(), static=True))
     assert set(still) == {"text/plain", "text/html"}
 
 

@@ -108,7 +108,7 @@ def hidden_verdicts(draw):
     return verdict, forbidden
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(hidden_verdicts())
 def test_no_number_of_a_hidden_case_comes_out(made):
     verdict, forbidden = made
@@ -126,7 +126,7 @@ def test_no_number_of_a_hidden_case_comes_out(made):
     assert picture(verdict) is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(hidden_verdicts())
 def test_the_public_view_is_its_own_public_view(made):
     once = public_view(made[0])

@@ -141,7 +141,9 @@ def aspect_words(verdict: Verdict, aspect: Aspect) -> str:
         for result in verdict.cases
     )
     total = len(verdict.cases)
-    return f"fails on {hit} of {total} cases" if hit and total > 1 else ""
+    if not hit:
+        return "counts only where the numbers are right" if aspect.points else ""
+    return f"fails on {hit} of {total} cases" if total > 1 else ""
 
 
 def head_points(verdict: Verdict) -> str:

@@ -111,11 +111,15 @@ class Player:
         other_program()
         return widgets.VBox([widgets.HBox([program, step, play]), picture])
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
-        bundle = {"text/plain": repr(self), "text/html": self._repr_html_()}
-        if not self.static and _widgets_run():
-            bundle |= self.widget()._repr_mimebundle_()
-        return bundle
+    def _ipython_display_(self) -> None:
+        """Sliders, and folded below them the static picture: a saved page has no sliders."""
+        if self.static or not _widgets_run():
+            raise NotImplementedError  # IPython then takes _repr_html_
+        from IPython.display import HTML, display
+
+        display(self.widget())
+        summary = '<summary style="cursor:pointer;opacity:0.75">without sliders</summary>'
+        display(HTML(f"<details>{summary}{self._repr_html_()}</details>"))
 
     def _repr_html_(self) -> str:
         return self.overview()._repr_html_()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import secrets
 import textwrap
 from collections.abc import Iterable
 from functools import cache
@@ -167,7 +168,7 @@ def svg(figure: Figure, label: str = "") -> str:
     text = re.sub(r"\s*\n\s*", " ", text)
     # matplotlib's style sheet says * { … } and would speak to the whole page
     text = re.sub(r"<style.*?</style>", "", text, flags=re.S)
-    text = text.replace(INK, "currentColor")
+    text = _own_ids(text.replace(INK, "currentColor"))
     words = neutral(label or getattr(figure, "title", "figure"), 200)
     for raw, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         words = words.replace(raw, entity)
@@ -176,6 +177,18 @@ def svg(figure: Figure, label: str = "") -> str:
         'stroke-linejoin:round;stroke-linecap:butt" '
     )
     return head + text[len("<svg ") :]
+
+
+def _own_ids(text: str) -> str:
+    """Ids that no other picture has, and only where something refers to them.
+
+    A browser takes the first element with an id; where that lies in a hidden tab or a closed fold,
+    the hatches of a second copy of the picture would vanish. Hence chance, not a hash.
+    """
+    token = secrets.token_hex(4)
+    used = set(re.findall(r'(?:url\(|href=")#([^")]+)', text))
+    text = re.sub(r'((?:url\(|href=")#)', rf"\g<1>{token}-", text)
+    return re.sub(r' id="([^"]+)"', lambda m: f' id="{token}-{m[1]}"' if m[1] in used else "", text)
 
 
 def png(figure: Figure, dpi: int = 160) -> bytes:
