@@ -43,11 +43,14 @@ def texts(root: Path) -> list[Path]:
     ]
 
 
-def editable(text: Path) -> str:
-    """The built notebook, as a path from the checkout, whose edits ``course.sync`` brings back."""
+def targets(text: Path) -> tuple[str, ...]:
+    """What a text builds, as paths from the checkout. The first is the notebook that authors open
+    in JupyterLab, whose edits ``course.sync`` brings back; the second the solution page."""
     name = text.stem
-    lesson = text.parent.name == "lessons"
-    return f"notebooks/{name}.ipynb" if lesson else f"source/{name}/{name}.ipynb"
+    if text.parent.name == "lessons":
+        return f"notebooks/{name}.ipynb", f"solutions/{name}_lesson.ipynb"
+    source = f"source/{name}/{name}.ipynb"
+    return source, f"solutions/{name}_assignment.ipynb", f"release/{name}/{name}.ipynb"
 
 
 def notebooks_of(text: Path, content: str | None = None) -> dict[str, NotebookNode]:
@@ -58,15 +61,14 @@ def notebooks_of(text: Path, content: str | None = None) -> dict[str, NotebookNo
     try:
         cells = parse(text.read_text(encoding="utf-8") if content is None else content)
         if text.parent.name == "lessons":
-            complete, kind = lesson_notebook(cells), "lesson"
+            complete = lesson_notebook(cells)
             shown = with_holes(complete)
         else:
-            complete, kind = source_notebook(cells, text.stem, _quiz_keys(text)), "assignment"
-            shown = complete
+            complete = shown = source_notebook(cells, text.stem, _quiz_keys(text))
     except (CourseError, Rejected) as error:
         raise CourseError(f"{text.parent.name}/{text.name}: {error}") from error
-    page = f"solutions/{text.stem}_{kind}.ipynb"
-    return {editable(text): shown, page: solution_page(complete)}
+    notebook, page, *_ = targets(text)
+    return {notebook: shown, page: solution_page(complete)}
 
 
 def _quiz_keys(text: Path) -> dict:
@@ -141,6 +143,9 @@ def build(root: Path, *, missing: bool = False, force: bool = False) -> list[str
     raises CourseError where work would be lost (edits not in the text, a student's answers in
     release/), unless ``force``.
     """
+    there = [(root / path).exists() for text in texts(root) for path in targets(text)]
+    if missing and all(there):
+        return []  # at once: every `make lab` asks
     changed = {}
     for path, content in products(root).items():
         target = root / path

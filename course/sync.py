@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from course.build import ROOT, build, editable, notebooks_of, read_notebook, texts
+from course.build import ROOT, build, notebooks_of, read_notebook, targets, texts
 from course.text import (
     CourseError,
     built_digest,
@@ -35,7 +35,7 @@ def sync(root: Path) -> list[str]:
     """
     rewritten = {}
     for text in texts(root):
-        path = editable(text)
+        path = targets(text)[0]
         if not (root / path).exists():
             continue
         edited = read_notebook(root / path)
