@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from autograder.ir import compile_answers
+from autograder.ir import compile_answers, ptx
 from autograder.ir.cards import DEFAULT, Card, card
 from autograder.records import CompileFacts, CouldNotCheck, Kernel
 
@@ -266,58 +266,17 @@ def _compile(ir: str, cc: int, options: dict[str, int]) -> dict:
             for name, stage in stages.items():
                 module = products[name] = stage(module, metadata)
     except PTXASError as error:
-        return _ptxas_failure(str(error))
+        return ptx.failure(str(error))
     except Exception as error:  # MLIR's refusals come as RuntimeError, ours to report either way
         return {"failure": "compiler", "detail": f"{type(error).__name__}: {error}"}
-    registers, spills = _read_ptxas(said.getvalue())
+    registers, spills = ptx.registers_and_spills(said.getvalue())
     return {
         "shared": metadata["shared"],
         "registers": registers,
         "spills": spills,
         "num_warps": metadata.get("num_warps", options["num_warps"]),
-        "instructions": _count(products["ptx"]),
+        "instructions": ptx.counts(products["ptx"]),
     }
-
-
-def _ptxas_failure(log: str) -> dict:
-    if re.search(
-        r"Register allocation failed|Insufficient registers|too many registers", log, re.I
-    ):
-        return {"failure": "registers", "detail": ""}
-    reasons = re.findall(r"^ptxas.*?(?:error|fatal)\s*: (.*)", log, re.M)
-    return {"failure": "ptxas", "detail": reasons[0] if reasons else "no reason given"}
-
-
-def _read_ptxas(log: str) -> tuple[int, int]:
-    """(registers a thread, bytes of spill stores a thread) from the words of ``ptxas -v``."""
-    registers = re.search(r"Used (\d+) registers", log)
-    spills = re.search(r"(\d+) bytes spill stores", log)
-    if not registers or not spills:
-        raise CouldNotCheck("ptxas -v did not say how many registers the kernel uses.")
-    return int(registers[1]), int(spills[1])
-
-
-def _count(ptx: str) -> dict[str, int]:
-    counts = dict.fromkeys(compile_answers.INSTRUCTIONS, 0)
-    found = re.findall(
-        r"\b(mma\.sync|wgmma\.mma_async|(?:ld|st)\.global|cp\.async\.bulk\.tensor|cp\.async\.c[ag]"
-        r"|(?:atom|red)\.global)(?:\.\w+|::\w+)*",
-        ptx,
-    )
-    names = {
-        "wgmma.mma_async": "wgmma",
-        "cp.async.bulk.tensor": "cp.async.bulk",
-        "cp.async.ca": "cp.async",
-        "cp.async.cg": "cp.async",
-        "red.global": "atom.global",
-    }
-    for name in found:
-        counts[names.get(name, name)] += 1
-    for name, lanes, bits in re.findall(
-        r"\b((?:ld|st)\.global)(?:\.[a-zA-Z]\w*|::\w+)*?\.v(\d)\.[a-z](\d+)", ptx
-    ):
-        counts[f"{name}.v4"] += int(lanes) * int(bits) >= 128
-    return counts
 
 
 def main() -> int:

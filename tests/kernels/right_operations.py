@@ -70,7 +70,7 @@ def _(x):
     return out
 
 
-@right("rows of a padded output", [T(1)])
+@right("rows of a padded, filled output", [T(1)])
 def _(x):
     out = torch.full((4, 16), 2.0)[:, :10]
     for row in out:
