@@ -248,7 +248,7 @@ def test_functions_that_do_not_fit_the_call():
     assert str(caught.value).startswith(
         "The check calls one(tensor of shape (4, 6), 3), which does not fit one(x): too many"
     )
-    with pytest.raises(Rejected, match="missing a required argument: 'y'"):
+    with pytest.raises(Rejected, match="missing a required .*argument: 'y'"):
         record(lambda x, *, y: x, (X,))
     with pytest.raises(Rejected, match="int is not a function"):
         record(3, (X,))
