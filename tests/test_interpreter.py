@@ -553,3 +553,46 @@ def test_an_unknown_operation_is_named_and_is_no_verdict():
 
     with pytest.raises(CouldNotCheck, match="elementwise_inline_asm"):
         inspect_call(run, numbers(16))
+
+
+def test_counting_sees_what_computing_sees():
+    from autograder.trace.record import record
+    from autograder.trace.replay import replay
+    from tests.kernels.course import KERNELS
+
+    small = {"add": (1000,), "softmax": (20, 33), "matmul": (70, 70), "flash causal": (1, 2, 70, 32)}
+    for name, shape in small.items():
+        function, arguments = KERNELS[name]
+        tensor = type(arguments[0])
+        given = tuple(tensor(shape) if isinstance(a, tensor) else a for a in arguments)
+        trace = record(function, given)
+        inputs = [numbers(*shape).numpy() for a in given if isinstance(a, tensor)]
+        full, counted = replay(trace, inputs), replay(trace, [], count_only=True)
+        assert counted.traffic == full.traffic
+        assert counted.operations == full.operations
+        assert not counted.findings and not counted.outputs
+
+
+@triton.jit
+def indirect(index_ptr, x_ptr, out_ptr, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    at = tl.load(index_ptr + i)
+    tl.store(out_ptr + i, tl.load(x_ptr + at, mask=at < n, other=0.0))
+
+
+def test_counting_loads_what_addresses_depend_on():
+    from autograder.records import Tensor
+    from autograder.trace.record import record
+    from autograder.trace.replay import replay
+
+    def run(index, x):
+        out = torch.empty(16)
+        indirect[(1,)](index, x, out, 20, B=16)
+        return out
+
+    trace = record(run, (Tensor((16,), "int32"), Tensor((20,))))
+    index = np.arange(16, dtype=np.int32) * 2
+    counted = replay(trace, [index], count_only=True)
+    assert {t.argument: t.loaded for t in counted.traffic} == {
+        "index_ptr": 16, "x_ptr": 10, "out_ptr": 0,
+    }  # fmt: skip

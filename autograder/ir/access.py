@@ -40,11 +40,12 @@ class Memory:
     keep: np.ndarray | None = None  # programs whose accesses are kept for pictures
     accesses: list[Access] = field(default_factory=list)
     undefined: dict[tuple, list] = field(default_factory=dict)  # loads without `other` -> lanes
+    needed: frozenset[str] | None = None  # count only: values that are loaded all the same
     digest: int = 0  # of everything that undefined lanes could have changed
     step: int = 0
 
     def begin(self) -> None:
-        for window in self.windows:
+        for window in self.windows if self.needed is None else ():
             window.buffer.begin_launch(window.buffer.number in self.written)
 
     # ------------------------------------------------------------ the four ways to touch memory
@@ -52,6 +53,10 @@ class Memory:
     def load(self, op, pointer: Pointer, mask, other, shape, batch: Batch) -> np.ndarray:
         """Values, (programs or 1, *shape or 1). ``mask`` and ``other`` may be None."""
         result = None
+        if self._counts(op):
+            for window, here in self._windows(pointer, mask):
+                self._inside(op, "load", window, pointer, here, shape, batch)
+            return None
         for window, here in self._windows(pointer, mask):
             part = self._load(op, window, pointer, here, shape, batch)
             result = part if result is None else np.where(here, part, result)
@@ -77,6 +82,10 @@ class Memory:
         return np.where(active, values, outside)
 
     def store(self, op, pointer: Pointer, value, mask, shape, batch: Batch) -> None:
+        if self._counts(op):
+            for window, here in self._windows(pointer, mask):
+                self._inside(op, "store", window, pointer, here, shape, batch)
+            return
         for window, here in self._windows(pointer, mask):
             index, programs, lanes = self._write(op, "store", window, pointer, here, shape, batch)
             if not index.size:
@@ -126,6 +135,10 @@ class Memory:
                     data[i] = encode(np.asarray([value]), pointer.dtype)[0]
                     self.races.acquire(window.argument, i, program)
         return result
+
+    def _counts(self, op) -> bool:
+        """Whether only the traffic of this access is wanted."""
+        return self.needed is not None and not any(r in self.needed for r in op.results)
 
     # ------------------------------------------------------------ checks before the access
 

@@ -9,6 +9,7 @@ end.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,13 +78,18 @@ class Pointer:
 
 
 class Buffer:
-    """``nbytes`` of memory in cells of ``unit`` bytes, with the state of every cell."""
+    """``nbytes`` of memory in cells of ``unit`` bytes, with the state of every cell.
 
-    def __init__(self, number: int, nbytes: int, unit: int):
+    Fresh memory is ``poisoned`` (floats are NaN); memory that is only counted holds zeros, which
+    cost nothing: pages that do not exist until somebody writes.
+    """
+
+    def __init__(self, number: int, nbytes: int, unit: int, poisoned: bool = True):
         self.number, self.nbytes, self.unit = number, nbytes, unit
-        self.data = np.full(-(-nbytes // 16) * 16 + 16, 0xFF, np.uint8)
-        cells = self.cells = -(-nbytes // unit)
-        self.state = np.full(cells, UNINITIALISED, np.uint8)
+        room = -(-nbytes // 16) * 16 + 16
+        self.data = np.full(room, 0xFF, np.uint8) if poisoned else np.zeros(room, np.uint8)
+        self.cells = -(-nbytes // unit)
+        self.state = np.zeros(self.cells, np.uint8)  # UNINITIALISED
         self.foreign: list[str] = []  # what torch computed into it
         self.writer = self.reader = self.atomic = None
         self.locks: np.ndarray | None = None
@@ -100,38 +106,44 @@ class Buffer:
     def typed(self, dtype: str) -> np.ndarray:
         return self.data.view(stored(dtype))
 
-    def cells_of(self, view: View) -> np.ndarray:
-        """Cell numbers of a view's elements' first cells, shape ``view.shape``. Checks the
-        range.
-        """
+    def check(self, view: View) -> None:
+        """Raises CouldNotCheck unless the view lies in this buffer, on whole cells."""
         size = ITEMSIZE[view.dtype]
-        offsets = np.full((1,) * len(view.shape), view.offset, np.int64)
-        for axis, (n, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
-            steps = np.arange(n, dtype=np.int64) * stride
-            offsets = offsets + steps.reshape(
-                [-1 if i == axis else 1 for i in range(len(view.shape))]
-            )
-        if offsets.size and (offsets.min() < 0 or (offsets.max() + 1) * size > self.nbytes):
-            raise CouldNotCheck("The trace names a view that lies outside its buffer.")
-        return offsets * (size // self.unit)
+        fits = len(view.shape) == len(view.strides) and size % self.unit == 0
+        if not fits or min((view.offset, *view.shape, *view.strides)) < 0:
+            raise CouldNotCheck("The trace names a view that no tensor can have.")
+        if 0 not in view.shape:
+            steps = zip(view.shape, view.strides, strict=True)
+            last = view.offset + sum((n - 1) * stride for n, stride in steps)
+            if (last + 1) * size > self.nbytes:
+                raise CouldNotCheck("The trace names a view that lies outside its buffer.")
+
+    def _through(self, array: np.ndarray, view: View, factor: int) -> np.ndarray:
+        """``array`` (``factor`` items an element) as the view sees it: its first items,
+        writable.
+        """
+        self.check(view)
+        item = array.itemsize * factor
+        start = min(view.offset * factor, len(array))
+        strides = [stride * item for stride in view.strides]
+        return np.lib.stride_tricks.as_strided(array[start:], view.shape, strides)
 
     def mark(self, view: View, state) -> None:
         """Set the state of every cell of a view to a number or to an array of the view's shape."""
-        cells = self.cells_of(view)
-        for part in range(ITEMSIZE[view.dtype] // self.unit):
-            self.state[cells + part] = state
+        factor = ITEMSIZE[view.dtype] // self.unit
+        for part in range(factor):
+            self._through(self.state[part:], view, factor)[...] = state
 
     def states(self, view: View) -> np.ndarray:
-        return self.state[self.cells_of(view)]
+        return self._through(self.state, view, ITEMSIZE[view.dtype] // self.unit).copy()
 
     def read(self, view: View) -> np.ndarray:
-        """Held values of a view, without any check."""
-        cells = self.cells_of(view) // (ITEMSIZE[view.dtype] // self.unit)
-        return decode(self.typed(view.dtype)[cells], view.dtype)
+        """Held values of a view, a copy, without any check of states."""
+        return decode(self._through(self.typed(view.dtype), view, 1).copy(), view.dtype)
 
     def write(self, view: View, values: np.ndarray) -> None:
-        cells = self.cells_of(view) // (ITEMSIZE[view.dtype] // self.unit)
-        self.typed(view.dtype)[cells] = encode(np.broadcast_to(values, view.shape), view.dtype)
+        bits = encode(np.broadcast_to(values, view.shape), view.dtype)
+        self._through(self.typed(view.dtype), view, 1)[...] = bits
 
 
 class Window:
@@ -153,17 +165,22 @@ class Window:
             size, unit = ITEMSIZE[dtype], self.buffer.unit
             if size % unit or self.start % size:
                 raise CouldNotCheck(f"{self.argument} is read as {dtype} at an unaligned address.")
-            cells = self.buffer.cells_of(self.view).ravel()
-            width = self.itemsize // unit
-            first = self.start // unit
-            inside = np.zeros(int(cells.max()) + width - first if cells.size else 0, bool)
-            for part in range(width):
-                inside[cells - first + part] = True
-            factor = size // unit
-            count = len(inside) // factor
-            inside = inside[: count * factor].reshape(count, factor).all(axis=1)
+            self.buffer.check(self.view)
+            width, factor, first = self.itemsize // unit, size // unit, self.start // unit
+            view = self.view
+            steps = zip(view.shape, view.strides, strict=True)
+            span = 0 if 0 in view.shape else 1 + sum((n - 1) * stride for n, stride in steps)
+            count = span * width // factor
+            bitmap = None
+            if span != math.prod(view.shape):  # gaps, or an axis of stride 0
+                inside = np.zeros((span, width), bool)
+                strides = [stride * width for stride in view.strides]
+                np.lib.stride_tricks.as_strided(inside[:, 0], view.shape, strides)[...] = True
+                inside[:, 1:] = inside[:, :1]
+                inside = inside.reshape(-1)[: count * factor].reshape(count, factor).all(axis=1)
+                bitmap = None if inside.all() else inside
             data = self.buffer.typed(dtype)[self.start // size :][: max(count, 1)]
-            self._reach[dtype] = (data, None if inside.all() else inside, count, factor, first)
+            self._reach[dtype] = (data, bitmap, count, factor, first)
         return self._reach[dtype]
 
     @property

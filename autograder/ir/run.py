@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,9 +40,8 @@ class Execution:
     order: str = "forward"
     dot: int = 0
     elementwise: int = 0
-    budget: int = 1 << 40  # element operations left before we give up
+    needed: frozenset[str] | None = None  # count only: the values that decide addresses
     depth: int = 0
-    returned: dict = field(default_factory=dict)
 
     def run(self) -> Operations:
         programs = math.prod(self.grid)
@@ -61,6 +60,7 @@ class Execution:
                 values[name] = argument
             else:
                 values[name] = _scalar(argument, type_.dtype)
+        self.memory.needed = self.needed
         self.memory.begin()
         step = 1
         if self.memory.races.locksets is None:
@@ -82,11 +82,13 @@ class Execution:
     def straight(self, ops: list[Op], values: dict, batch: Batch) -> list | None:
         for op in ops:
             name = op.name
+            self._count(op, len(batch))
+            if self.needed is not None and self._spare(op):
+                values.update(dict.fromkeys(op.results))
+                continue
             function = TABLE.get(name)
             if function is not None:
                 result = function(op, [values[o] for o in op.operands])
-                if name in COUNTED:
-                    self.elementwise += len(batch) * math.prod(op.result_types[-1].shape)
             elif name in _RETURNS:
                 return [values[o] for o in op.operands]
             elif name in _SPECIAL:
@@ -100,6 +102,21 @@ class Execution:
             elif op.results:
                 values.update(zip(op.results, result, strict=True))
         return None
+
+    def _count(self, op: Op, programs: int) -> None:
+        if op.name in COUNTED:
+            self.elementwise += programs * math.prod(op.result_types[-1].shape)
+        elif op.name == "tt.reduce":
+            self.elementwise += programs * math.prod(op.types[0].shape)
+        elif op.name == "tt.dot":
+            (*outer, m, k), n = op.types[0].shape, op.types[1].shape[-1]
+            self.dot += 2 * programs * math.prod(outer) * m * k * n
+
+    def _spare(self, op: Op) -> bool:
+        """Whether counting can do without this operation: no address depends on it."""
+        if op.name in _RETURNS or op.name in _DECIDING:
+            return False
+        return not any(r in self.needed for r in op.results)
 
     def graph(self, region: Region, values: dict, batch: Batch) -> list | None:
         """Blocks that branch forward (an early return). Each runs once, for those that reach it.
@@ -243,7 +260,6 @@ class Execution:
         )
         region = op.regions[0]
         body = region.ops
-        self.elementwise += len(batch) * math.prod(op.types[0].shape)
         fast = _FAST_REDUCTIONS.get(body[0].name) if len(body) == 2 else None
         if fast and len(arrays) == 1 and op.types[0].dtype not in ("float16", "bfloat16"):
             return [fast.reduce(arrays[0], axis=axis, dtype=arrays[0].dtype)]
@@ -377,15 +393,6 @@ class Execution:
         return Pointer.from_address(values[op.operands[0]], op.result_types[-1].dtype)
 
 
-_DOT = TABLE.pop("tt.dot")  # counted here, computed there
-
-
-def _dot(execution: Execution, op: Op, values: dict, batch: Batch):
-    (m, k), n = op.types[0].shape[-2:], op.types[1].shape[-1]
-    execution.dot += 2 * len(batch) * m * k * n * math.prod(op.types[0].shape[:-2])
-    return _DOT(op, [values[o] for o in op.operands])
-
-
 _RETURNS = frozenset(
     {
         "scf.yield",
@@ -394,6 +401,22 @@ _RETURNS = frozenset(
         "tt.reduce.return",
         "tt.scan.return",
         "tt.map_elementwise.return",
+    }
+)
+# Control flow and memory: they happen whether or not their results are needed.
+_DECIDING = frozenset(
+    {
+        "scf.for",
+        "scf.while",
+        "scf.if",
+        "tt.call",
+        "tt.load",
+        "tt.store",
+        "tt.atomic_rmw",
+        "tt.atomic_cas",
+        "tt.descriptor_load",
+        "tt.descriptor_store",
+        "tt.descriptor_reduce",
     }
 )
 _SPECIAL = {
@@ -419,7 +442,6 @@ _SPECIAL = {
     "tt.addptr": Execution.add_pointer,
     "tt.ptr_to_int": Execution.pointer_to_integer,
     "tt.int_to_ptr": Execution.integer_to_pointer,
-    "tt.dot": _dot,
 }
 _FAST_REDUCTIONS = {
     "arith.addf": np.add,
@@ -449,8 +471,9 @@ def _scalar(value, dtype: str) -> np.ndarray:
 
 
 def _take(value, rows):
-    """A value for some programs of a batch; uniform ones stay as they are."""
-    if rows is None:
+    """A value for some programs of a batch; uniform ones stay as they are, as do those that
+    counting leaves out (None)."""
+    if rows is None or value is None:
         return value
     if isinstance(value, np.ndarray):
         return value if value.shape[0] == 1 else value[rows]
@@ -482,6 +505,8 @@ def _merged(parts: list, count: int) -> list:
 
 def _put_together(rows: list, values: list, count: int):
     first = values[0]
+    if first is None:
+        return None
     if isinstance(first, np.ndarray):
         shape = np.broadcast_shapes(*(v.shape[1:] for v in values))
         out = np.empty((count, *shape), first.dtype)

@@ -20,6 +20,7 @@ from autograder.ir.access import Memory
 from autograder.ir.blocks import Tile
 from autograder.ir.findings import Faults
 from autograder.ir.memory import Buffer, Pointer, Window
+from autograder.ir.needed import needed
 from autograder.ir.parse import Function, parse
 from autograder.ir.races import Races
 from autograder.ir.reach import may_write
@@ -46,6 +47,7 @@ from autograder.records import (
 )
 
 MAX_BYTES = 1 << 30  # of all buffers together
+MAX_COUNTED = 1 << 34  # where they are only counted, and so never touched
 KEPT_PROGRAMS = 64  # whose accesses are kept for pictures
 
 
@@ -72,6 +74,7 @@ def replay(
     poison: str = "nan",
     poisoned: tuple[int, str] | None = None,
     keep_accesses: bool = False,
+    count_only: bool = False,
 ) -> Run:
     """One run of a trace.
 
@@ -80,10 +83,13 @@ def replay(
     ``order``: of programs, "forward", "reversed" or "shuffled". ``poison``: what masked lanes
     without ``other`` hold ("nan", "large", "small", "zero"), in all loads or, where ``poisoned``
     names a (line, argument), in that one. ``keep_accesses``: keep lanes of some programs for
-    pictures.
+    pictures. ``count_only``: bounds, traffic and operations without values, for sizes at which
+    computing would take too long; inputs may then be missing, unless addresses depend on them.
     Raises CouldNotCheck for what the interpreter does not know.
     """
-    return _Replay(trace, inputs, gradients, order, poison, poisoned, keep_accesses).run()
+    return _Replay(
+        trace, inputs, gradients, order, poison, poisoned, keep_accesses, count_only
+    ).run()
 
 
 def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarray]) -> None:
@@ -92,7 +98,7 @@ def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarr
     The recorder calls this when a host function looks at results (a self-check with ``assert``).
     """
     trace = Trace((kernel,), (launch,), ())
-    run = _Replay(trace, (), (), "forward", "nan", None, False)
+    run = _Replay(trace, (), (), "forward", "nan", None, False, False)
     units = run._units()
     for number in units:
         raw = memory[number]
@@ -105,10 +111,12 @@ def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarr
 
 
 class _Replay:
-    def __init__(self, trace, inputs, gradients, order, poison, poisoned, keep_accesses):
+    def __init__(
+        self, trace, inputs, gradients, order, poison, poisoned, keep_accesses, count_only
+    ):
         self.trace, self.order = trace, order
         self.poison, self.poisoned = poison, poisoned
-        self.keep_accesses = keep_accesses
+        self.keep_accesses, self.count_only = keep_accesses, count_only
         self.given = {i: a for i, a in enumerate(inputs)} | {
             -1 - i: a for i, a in enumerate(gradients)
         }
@@ -128,14 +136,20 @@ class _Replay:
         for event in self.trace.events:
             if isinstance(event, (Allocate, Input)):
                 total += event.nbytes
-                if total > MAX_BYTES or event.buffer in self.buffers or event.nbytes < 0:
+                limit = MAX_COUNTED if self.count_only else MAX_BYTES
+                if total > limit or event.buffer in self.buffers or event.nbytes < 0:
                     raise CouldNotCheck("The trace allocates more memory than a check may use.")
                 self.buffers[event.buffer] = Buffer(
-                    event.buffer, event.nbytes, units.get(event.buffer, 1)
+                    event.buffer,
+                    event.nbytes,
+                    units.get(event.buffer, 1),
+                    poisoned=not self.count_only,
                 )
         for event in self.trace.events:
             _EVENTS[type(event)](self, event)
-        outputs = tuple(self._output(i, o) for i, o in enumerate(self.trace.outputs))
+        outputs: tuple = ()
+        if not self.count_only:
+            outputs = tuple(self._output(i, o) for i, o in enumerate(self.trace.outputs))
         return Run(
             outputs=tuple(o for o in outputs if o is not None),
             findings=tuple(self.findings),
@@ -194,6 +208,8 @@ class _Replay:
 
     def input(self, event: Input) -> None:
         if event.index not in self.given:
+            if self.count_only:
+                return
             raise CouldNotCheck("The trace asks for an input that the call does not have.")
         values = np.asarray(self.given[event.index])
         if values.shape != event.view.shape:
@@ -275,7 +291,8 @@ class _Replay:
             frozenset(written),
             keep=self._kept(event.grid) if self.keep_accesses else None,
         )
-        execution = Execution(function, event.grid, arguments, memory, self.order)
+        slice_ = needed(function) if self.count_only else None
+        execution = Execution(function, event.grid, arguments, memory, self.order, needed=slice_)
         counts = execution.run()
         self.operations = Operations(
             self.operations.dot + counts.dot, self.operations.elementwise + counts.elementwise
@@ -294,7 +311,7 @@ class _Replay:
 
     def _bound(self, binding, name: str, type_, windows: list[Window]):
         if isinstance(binding, View):
-            self._buffer(binding).cells_of(binding)  # inside its buffer, or refused
+            self._buffer(binding).check(binding)
             windows.append(Window(name, self._buffer(binding), binding))
             return Pointer(len(windows) - 1, np.zeros(1, np.int64), type_.dtype)
         if isinstance(binding, Descriptor):
