@@ -6,6 +6,7 @@ function outside exercises. Only this module and the recorder run student code.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import linecache
@@ -314,14 +315,16 @@ def check_file(id: str, path: str, *, as_json: bool = False, hidden: bool = Fals
     except Rejected as error:
         return _say(str(error), as_json, id, "could_not_check", 2)
     try:
-        functions = load_solution(path, exercise)
+        with contextlib.redirect_stdout(sys.stderr):  # what a student prints is no report
+            functions = load_solution(path, exercise)
     except Rejected as error:
         return _say(str(error), as_json, id, "fail", 1)
     if exercise.machine == "quiz" and hidden:
         result = _graded_quiz(exercise, functions)
     else:
         orders = ("forward", "reversed") if hidden else ("forward",)
-        result = check_functions(exercise, functions, cases, salt=salt, orders=orders)
+        with contextlib.redirect_stdout(sys.stderr):
+            result = check_functions(exercise, functions, cases, salt=salt, orders=orders)
     print(json.dumps(verdict_json(result), indent=1) if as_json else verdict_text(result, exercise))
     return {"pass": 0, "fail": 1}.get(result.verdict, 2)
 

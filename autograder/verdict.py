@@ -102,9 +102,9 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
     """(largest |difference| ÷ tolerance, a finding or None)."""
     worst = 0.0
     for i, (output, want, tolerance) in enumerate(zip(run.outputs, expected, allowed, strict=True)):
-        got = np.asarray(output.values, np.float64)
         tolerance = np.broadcast_to(np.asarray(tolerance, np.float64), want.shape)
         with np.errstate(all="ignore"):
+            got = np.asarray(output.values, np.float64)
             difference = np.abs(got - want)
             same = (got == want) | (np.isnan(got) & np.isnan(want))
             ratio = np.where(same, 0.0, difference / tolerance)
