@@ -8,6 +8,7 @@ Linux's numbers are from the kernel's headers (include/uapi/linux/{sched,mount,p
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import platform
 import resource
@@ -32,11 +33,13 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 @dataclass(frozen=True)
 class Limits:
-    """What one forked process may use. ``step`` and ``wall`` are seconds, ``memory`` (on top of what
-    the warm process has), ``output`` and ``disk`` bytes; ``processes`` counts threads as well."""
+    """What one forked process may use. Seconds: ``cpu`` of processor time (stops loops, however
+    busy the machine is), ``step`` without a sign of progress, ``wall`` in all. Bytes: ``memory`` on
+    top of what the warm process has, ``output``, ``disk``. ``processes`` counts threads as well."""
 
-    step: float = 20.0
-    wall: float = 90.0
+    cpu: float = 20.0
+    step: float = 40.0
+    wall: float = 120.0
     memory: int = 2 << 30
     output: int = 32 << 20
     disk: int = 64 << 20
@@ -106,7 +109,7 @@ def address_space() -> int:
 def set_limits(limits: Limits, used: int) -> None:
     """Resource limits. Memory counts address space, on top of the ``used`` bytes that the warm
     process has: it gives Python a clean MemoryError."""
-    cpu = int(limits.wall) + 1
+    cpu = math.ceil(limits.cpu)
     for name, soft, hard in (
         ("AS", used + limits.memory, used + limits.memory),
         ("CPU", cpu, cpu + 1),

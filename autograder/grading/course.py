@@ -1,4 +1,4 @@
-"""Where a course keeps what grading needs: releases, submissions, hidden cases, the secret, the journal.
+"""Where a course keeps releases, submissions, hidden cases, the secret and the journal.
 
 A course directory is the one that holds ``nbgrader_config.py``; nbgrader's own layout stays.
 """
@@ -98,7 +98,7 @@ class Course:
 
 
 def hidden_cases(exercise_id: str, hidden: dict | None) -> tuple[Case, ...]:
-    """The rows ``{"label": …, "sizes": {…}}`` that stand under the exercise's id, as hidden cases."""
+    """The rows ``{"label": …, "sizes": {…}}`` under the exercise's id, as hidden cases."""
     rows = (hidden or {}).get(exercise_id, ())
     if isinstance(rows, dict):  # a quiz: answers, no cases
         return ()

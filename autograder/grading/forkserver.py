@@ -24,7 +24,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from autograder.grading import confine
 from autograder.grading.confine import Limits
@@ -35,7 +34,7 @@ _OUTPUT, _CONTROL = 3, 4  # file descriptors in a fork
 
 @dataclass(frozen=True)
 class End:
-    """How a fork ended: ``ok``, ``timeout``, ``output`` (too much), ``crash`` or ``setup`` (ours)."""
+    """How a fork ended: ``ok``, ``timeout``, ``output`` (too much), ``crash``, ``setup`` (ours)."""
 
     how: str
     detail: str = ""
@@ -44,27 +43,36 @@ class End:
     cpu: float = 0.0  # seconds of processor time
 
 
-def write_frame(file: BinaryIO, data: bytes) -> None:
-    file.write(struct.pack(">Q", len(data)) + data)
-    file.flush()
+def write_frame(end: int, data: bytes) -> None:
+    """Length and bytes into the pipe ``end``."""
+    left = memoryview(struct.pack(">Q", len(data)) + data)
+    while left:
+        left = left[os.write(end, left) :]
 
 
-def read_frame(file: BinaryIO, most: int) -> bytes:
-    """One frame. Raises EOFError where the other side is gone or breaks the rules."""
-    head = file.read(8)
-    if len(head) < 8:
-        raise EOFError("the other process is gone")
-    (length,) = struct.unpack(">Q", head)
+def read_frame(end: int, most: int, patience: float | None = None) -> bytes:
+    """One frame. Raises EOFError where the other side is gone, breaks the rules, or says nothing
+    for ``patience`` seconds."""
+    (length,) = struct.unpack(">Q", _read(end, 8, patience))
     if length > most:
         raise EOFError(f"a frame of {length} bytes")
-    data = file.read(length)
-    if len(data) < length:
-        raise EOFError("the other process ended in the middle of a frame")
-    return data
+    return _read(end, length, patience)
+
+
+def _read(end: int, length: int, patience: float | None) -> bytes:
+    data = bytearray()
+    while len(data) < length:
+        if not select.select([end], [], [], patience)[0]:
+            raise EOFError(f"the other process said nothing for {patience:g} s")
+        chunk = os.read(end, min(length - len(data), 1 << 20))
+        if not chunk:
+            raise EOFError("the other process is gone")
+        data += chunk
+    return bytes(data)
 
 
 def run_confined(task: Callable[[Emit], None], limits: Limits, confinement: str):
-    """Fork, confine, call ``task(emit)`` there. Returns (End, bytes written, one JSON line an emit)."""
+    """Fork, confine, call ``task(emit)`` there. Returns (End, bytes): a JSON line for each emit."""
     start = time.monotonic()
     output, output_end = os.pipe()
     control, control_end = os.pipe()
@@ -111,10 +119,12 @@ def _kill(keeper: int, said: bytes, confinement: str) -> None:
     in it; without a namespace the fork's process group is what can be reached."""
     first = [int(line[1:]) for line in said.split(b"\n") if line.startswith(b"P")]
     with contextlib.suppress(ProcessLookupError):
-        if confinement == "namespaces" and first:
+        if not first:
+            os.kill(keeper, signal.SIGKILL)
+        elif confinement == "namespaces":
             os.kill(first[0], signal.SIGKILL)
         else:
-            os.killpg(keeper, signal.SIGKILL)
+            os.killpg(first[0], signal.SIGKILL)
 
 
 def _ending(said: bytes, stopped: str, seconds: float, limits: Limits) -> End:
@@ -134,8 +144,9 @@ def _ending(said: bytes, stopped: str, seconds: float, limits: Limits) -> End:
         how, detail = "setup", "the process that watches a fork was killed"
     elif os.WIFSIGNALED(status):
         how, detail = "crash", signal.Signals(os.WTERMSIG(status)).name
-        if detail == "SIGXCPU":
-            how, detail = "timeout", f"more than {limits.wall:g} s of processor time"
+        # The first process of a pid namespace is deaf to SIGXCPU; a second later comes SIGKILL.
+        if detail in ("SIGXCPU", "SIGKILL") and cpu >= limits.cpu:
+            how, detail = "timeout", f"more than {limits.cpu:g} s of processor time"
     elif status != 0:
         how, detail = "crash", f"exit status {os.WEXITSTATUS(status)}"
     return End(how, detail, seconds, memory, cpu)
@@ -171,6 +182,7 @@ def _keep(task, limits: Limits, confinement: str, output: int, control: int) -> 
 def _work(task, limits: Limits, confinement: str) -> None:
     """In the second fork: confine, then the task. Never returns."""
     try:
+        os.setsid()  # a signal to its own process group must not reach the watching process
         confine.die_with_parent()
         used = confine.address_space()
         if confinement == "namespaces":
@@ -205,14 +217,14 @@ def _emit(value: dict) -> None:
 
 def serve(role: str, confinement: str) -> None:
     """Answer jobs until stdin ends."""
-    jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    jobs, answers = os.dup(0), os.dup(1)
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     module = importlib.import_module(f"autograder.grading.{role}")
     module.prepare()
     if confinement == "namespaces":
-        end, _ = run_confined(lambda emit: None, Limits(step=30), confinement)
+        end, _ = run_confined(lambda emit: None, Limits(), confinement)
         if end.how != "ok":
             write_frame(answers, json.dumps({"refused": f"{end.how}: {end.detail}"}).encode())
             return

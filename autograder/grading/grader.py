@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 from autograder import exercises
@@ -16,8 +17,10 @@ from autograder.grading.confine import Limits
 from autograder.grading.course import hidden_cases
 from autograder.grading.forkserver import End
 from autograder.grading.sandbox import Sandbox, SandboxFailed, Warm
+from autograder.grading.solving import Said, Solving, check_id, ran_out
 from autograder.ir.cards import DEFAULT
 from autograder.records import Exercise, Tensor
+from autograder.render.neutral import neutral
 
 # ok: judged to the end (right or wrong) · timeout, crash, memory: of the student's code ·
 # invalid: nothing could be read · infrastructure: our side broke, nothing was decided.
@@ -48,6 +51,7 @@ class Mark:
     points: float | None
     max_points: float
     outcome: str = ""  # pass, fail, could_not_check
+    message: str = ""  # one sentence where nothing could be judged
     html: str = ""
     picture: str = ""  # PNG in base64
     json: Mapping[str, Any] = field(default_factory=dict)
@@ -81,15 +85,10 @@ class Graded:
 class Budget:
     """Limits of the three kinds of fork, and how often a submission is begun again."""
 
-    solve: Limits = Limits(step=15, wall=60)
-    compile: Limits = Limits(step=60, wall=120, memory=4 << 30, may_fork=True)
-    judge: Limits = Limits(step=60, wall=60, memory=4 << 30)
+    solve: Limits = Limits()
+    compile: Limits = Limits(cpu=60, step=120, memory=4 << 30, may_fork=True)
+    judge: Limits = Limits(cpu=60, step=240, wall=240, memory=4 << 30)
     attempts: int = 6
-
-
-def check_id(exercise: str) -> str:
-    """``02.add`` → ``check-02-add``, the grade id of its check cell."""
-    return "check-" + exercise.replace(".", "-")
 
 
 class Grader:
@@ -120,17 +119,18 @@ class Grader:
         return replace(graded, notes=request.notes, seconds=round(time.monotonic() - start, 3))
 
     def _grade(self, request: Request, asked: tuple[Exercise, ...]) -> Graded:
-        solved = _Solved(self._sandbox, self._budget, request)
+        limits, attempts = self._budget.solve, self._budget.attempts
+        solving = Solving(self._sandbox, limits, attempts, request.cells, request.own)
         tasks = {exercise.id: self._task(exercise, request) for exercise in asked}
-        together = [e.id for e in asked if e.machine != "numpy"]
+        together = {e.id: tasks[e.id] for e in asked if e.machine != "numpy"}
         if together:
-            solved.run({id: tasks[id] for id in together})
+            solving.run(together)
         for exercise in asked:  # NumPy kernels see values, so each exercise gets a fresh process
             if exercise.machine == "numpy":
-                solved.run({exercise.id: tasks[exercise.id]})
-        marks = tuple(self._mark(exercise, request, solved) for exercise in asked)
+                solving.run({exercise.id: tasks[exercise.id]})
+        marks = tuple(self._mark(e, request, solving.said[e.id]) for e in asked)
         worst = max(marks, key=lambda mark: STATUSES.index(mark.status))
-        message = solved.problems.get(worst.exercise, "") if worst.status != "ok" else ""
+        message = "" if worst.status == "ok" else f"{worst.exercise}: {worst.message}"
         return Graded(request.student, request.assignment, worst.status, message, marks)
 
     def _task(self, exercise: Exercise, request: Request) -> dict:
@@ -156,10 +156,10 @@ class Grader:
             "all_configs": sorted({0, len(cases) - 1} if _proves(exercise) else {0}),
         }
 
-    def _mark(self, exercise: Exercise, request: Request, solved: _Solved) -> Mark:
-        lines = solved.lines[exercise.id]
-        ended, problem = solved.ended[exercise.id], solved.problems.get(exercise.id, "")
-        facts: Any = []
+    def _mark(self, exercise: Exercise, request: Request, said: Said) -> Mark:
+        if said.ours:
+            return _undecided(exercise, "infrastructure", said.problem)
+        lines, facts = said.lines, []
         if _proves(exercise):
             last = len(exercise.cases) + len(hidden_cases(exercise.id, request.hidden))
             facts = self._compile([line for line in lines if line.get("case") == last])
@@ -168,28 +168,37 @@ class Grader:
             "job": "judge",
             "lines": lines,
             "facts": facts,
-            "problem": problem,
+            "problem": said.problem,
             "key": (request.hidden or {}).get(exercise.id),
             "source": "\n".join(source for name, source in request.cells if name in request.own),
         }
-        end, said = self._judged(job, exercise, request)
-        if end.how != "ok" or not said:
-            status = "timeout" if end.how == "timeout" else "crash"
-            sentence = _JUDGING[status].format(seconds=self._budget.judge.wall)
-            solved.problems[exercise.id] = sentence
-            return replace(_undecided(exercise, status, sentence), points=0.0)
-        result = said[0]
+        end, answers = self._judged(job, exercise, request)
+        result = answers[0] if answers else {}
+        if end.how != "ok" or "outcome" not in result:
+            return self._not_judged(exercise, end, str(result.get("error", "")))
         undecided = result["outcome"] == "could_not_check"
         return Mark(
             exercise.id,
-            ended,
+            _status(said),
             None if undecided else min(max(float(result["points"]), 0.0), exercise.max_points),
             exercise.max_points,
             result["outcome"],
+            said.problem,
             result["html"],
             result["picture"],
             result["json"],
         )
+
+    def _not_judged(self, exercise: Exercise, end: End, error: str) -> Mark:
+        """The judge did not come to an end: the kernels ask for too much, or our side broke."""
+        limits = self._budget.judge
+        if end.how == "timeout":
+            sentence = f"Running the kernels took longer than {limits.cpu:g} s on all inputs."
+            return replace(_undecided(exercise, "timeout", sentence), points=0.0)
+        if ran_out(error) or end.detail == "SIGKILL":
+            sentence = f"Running the kernels took more than {limits.memory >> 30} GB of memory."
+            return replace(_undecided(exercise, "memory", sentence), points=0.0)
+        return _undecided(exercise, "infrastructure", f"The judge failed: {error or end.detail}")
 
     def _judged(self, job: dict, exercise: Exercise, request: Request) -> tuple[End, list[dict]]:
         hidden = (request.hidden or {}).get(exercise.id, [])
@@ -228,105 +237,6 @@ class Grader:
         return facts
 
 
-class _Solved:
-    """What the untrusted side said, exercise by exercise, however often it had to be begun again.
-
-    A fork that dies takes with it what was not yet done. It is begun again without the cell, or
-    without the exercise, in which it died, so that one loop does not cost the other exercises.
-    """
-
-    def __init__(self, sandbox: Sandbox, budget: Budget, request: Request):
-        self._sandbox, self._budget, self._request = sandbox, budget, request
-        self._skip: dict[str, str] = {}  # cell → how it ended
-        self.lines: dict[str, list[dict]] = {}
-        self.ended: dict[str, str] = {}
-        self.problems: dict[str, str] = {}
-
-    def run(self, tasks: dict[str, dict]) -> None:
-        left = dict(tasks)
-        for id in left:
-            self.lines[id], self.ended[id] = [], "ok"
-        deadline = time.monotonic() + 2 * self._budget.solve.wall
-        for _ in range(self._budget.attempts):
-            if not left:
-                return
-            job = {
-                "job": "solve",
-                "cells": [list(cell) for cell in self._request.cells],
-                "skip": list(self._skip),
-                "tasks": list(left.values()),
-            }
-            end, lines = self._sandbox.run(job, self._budget.solve)
-            at = self._take(left, lines)
-            if not left:
-                return
-            self._blame(at, left, end)
-            if time.monotonic() > deadline:
-                break
-        for id in left:
-            self._give_up(id, "timeout", "The submission took too long.")
-
-    def _take(self, left: dict[str, dict], lines: list[dict]) -> Any:
-        """Sort ``lines`` to their exercises; returns where the last one stood."""
-        at: Any = None
-        errors: dict[str, str] = {}
-        for line in lines:
-            id = line.get("exercise")
-            if isinstance(id, str) and id in left:
-                self.lines[id].append(line)
-                if "missing" in line:
-                    self.problems[id] = _missing(line["missing"], errors, self._request.own)
-            elif "at" in line:
-                at = line["at"]
-            elif isinstance(line.get("cell_error"), list) and len(line["cell_error"]) == 2:
-                cell, error = line["cell_error"]
-                errors[str(cell)] = str(error)[:300]
-            elif isinstance(line.get("done"), str):
-                left.pop(line["done"], None)
-        for id in left:
-            self.lines[id] = []  # an exercise is taken whole or not at all
-        return at
-
-    def _blame(self, at: Any, left: dict[str, dict], end: End) -> None:
-        status, what = _how(end)
-        kind, name = at if isinstance(at, list) and len(at) == 2 else (None, None)
-        if kind == "cell" and name in self._request.own and name not in self._skip:
-            self._skip[name] = what
-            for id in left:
-                if f"solution-{id.replace('.', '-')}" == name:
-                    self._give_up(id, status, f"The cell {what}.")
-                    del left[id]
-                    break
-        elif kind == "exercise" and name in left:
-            self._give_up(name, status, f"The call {what}.")
-            del left[name]
-        else:  # it says nothing of use about where it was
-            for id in list(left):
-                self._give_up(id, status, f"The notebook {what}.")
-            left.clear()
-
-    def _give_up(self, id: str, status: str, problem: str) -> None:
-        self.lines[id], self.ended[id], self.problems[id] = [], status, problem
-
-
-def _how(end: End) -> tuple[str, str]:
-    """(status, the end of a sentence about the student's code)."""
-    if end.how == "timeout":
-        return "timeout", f"ran longer than it may ({end.detail})"
-    if end.how == "output":
-        return "crash", f"wrote more than it may ({end.detail})"
-    if end.how == "ok":
-        return "crash", "ended the process (os._exit?)"
-    if "MemoryError" in end.detail:
-        return "memory", "used more memory than it may"
-    return "crash", f"ended the process ({end.detail})"
-
-
-def _missing(name: Any, errors: dict[str, str], own: tuple[str, ...]) -> str:
-    mine = [f"In {cell}, {error}." for cell, error in errors.items() if cell in own]
-    return " ".join([f"{str(name)[:80]} is missing: the exercise asks for that name.", *mine[:2]])
-
-
 def _proves(exercise: Exercise) -> bool:
     return exercise.compiled is not None and "compiles" in exercise.points
 
@@ -343,26 +253,26 @@ def _geometry(argument: Any) -> dict:
 
 
 _OURS = (
-    "Grading failed on our side, so nothing is decided and no points are lost. Your instructor sees "
-    "this and will grade it again."
+    "Grading failed on our side, so nothing is decided and no points are lost. Your instructor "
+    "sees this and will grade it again."
 )
-_JUDGING = {
-    "timeout": "Running the kernels on the inputs took longer than {seconds:g} s, so it was stopped.",
-    "crash": "Running the kernels on the inputs used more memory than it may, so it was stopped.",
-}
+
+
+def _status(said: Said) -> str:
+    """How the student's code ended; a refusal for want of memory is one of its ends."""
+    words = [said.problem, *(str(line["rejected"]) for line in said.lines if "rejected" in line)]
+    return "memory" if said.status == "ok" and any(map(ran_out, words)) else said.status
 
 
 def undecided(student: str, assignment: str, status: str, message: str) -> Graded:
     """A submission of which nothing is decided: blank marks, ``message`` for the instructor."""
-    sentence = _OURS if status == "infrastructure" else message
     asked = exercises.of_assignment(assignment)
-    marks = tuple(_undecided(exercise, status, sentence) for exercise in asked)
+    marks = tuple(_undecided(exercise, status, message) for exercise in asked)
     return Graded(student, assignment, status, message, marks)
 
 
-def _undecided(exercise: Exercise, status: str, sentence: str) -> Mark:
-    """A mark without points, with one sentence as its feedback."""
-    from html import escape
-
-    html = f'<p class="ag-sentence">{escape(sentence)}</p>'
-    return Mark(exercise.id, status, None, exercise.max_points, "could_not_check", html)
+def _undecided(exercise: Exercise, status: str, message: str) -> Mark:
+    """A mark without points. The student reads of our faults only that they are ours."""
+    shown = _OURS if status == "infrastructure" else message
+    html = f"<p>{escape(neutral(shown))}</p>"
+    return Mark(exercise.id, status, None, exercise.max_points, "could_not_check", message, html)

@@ -82,6 +82,8 @@ def _judged(exercise: Exercise, cases: Sequence[Case], salt: bytes, job: dict) -
         if type(line.get("case")) is int:
             lines.setdefault(line["case"], []).append(line)
     results = []
+    if any("rejected" in line for line in lines.get(0, [])):
+        cases = cases[:1]  # nothing ran: the worker stopped there
     for number, case in enumerate(cases):
         arguments = _arguments(exercise, case, salt)
         results.append(_one_case(exercise, case, lines.get(number, []), arguments, judge, number))

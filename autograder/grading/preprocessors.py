@@ -17,11 +17,13 @@ from nbformat.v4 import new_output
 from nbgrader import utils
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
+from pygments.formatters import HtmlFormatter
 
 from autograder import exercises
 from autograder.grading import course as course_directory
-from autograder.grading.grader import Graded, Mark, Request, check_id
+from autograder.grading.grader import Graded, Mark, Request
 from autograder.grading.remote import the_grader
+from autograder.grading.solving import check_id
 from autograder.grading.submission import (
     canonical,
     read_release,
@@ -210,12 +212,15 @@ class FeedbackOnly(NbGraderPreprocessor):
         nb.cells = cells
         nb, resources = _sanitiser().preprocess(nb, resources)
         about = {"message": "", "notes": [], "undecided": []} | dict(nb.metadata.get(KEY, {}))
-        resources[KEY] = about | {"titles": _titles(resources["nbgrader"]["assignment"])}
+        resources[KEY] = about | {
+            "titles": _titles(resources["nbgrader"]["assignment"]),
+            "highlighting": HtmlFormatter(style="default").get_style_defs(".highlight"),
+        }
         return nb, resources
 
 
 def _sanitiser() -> SanitizeHTML:
-    """Of HTML only what the judge's own feedback uses; the student's text is escaped in it anyway."""
+    """Of HTML only what the judge's feedback uses; the student's text is escaped in it anyway."""
     return SanitizeHTML(tags=list(TAGS), attributes=ATTRIBUTES, styles=list(STYLES), strip=True)
 
 

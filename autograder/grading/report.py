@@ -7,10 +7,6 @@ import json
 import sys
 from collections import Counter
 
-# jsonschema, which nbformat imports, would build a grammar for internationalised addresses: seconds
-# of start-up for a format that no notebook has.
-sys.modules.setdefault("rfc3987_syntax", None)
-
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table

@@ -1,4 +1,4 @@
-"""Starts warm processes: the student's side inside bubblewrap, the judge beside us, both with limits.
+"""Starts warm processes: the students' side inside bubblewrap, the judge beside us.
 
 Inside bubblewrap: the system and Python read-only, this package (a copy of what students have), an
 empty /tmp, no network, no capabilities. Nothing of the course is there: no source/, no hidden
@@ -25,6 +25,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _INSIDE = "/opt/course"  # where the package stands in the sandbox
 _UID = 61000  # an ordinary user that no distribution gives to anybody
 _MOST = 1 << 30
+_MOST_LINES = 5000
 
 INSTALL = (
     "Grading needs bubblewrap, which keeps students' code away from this machine: "
@@ -44,7 +45,7 @@ class Warm:
     """
 
     def __init__(self, role: str, confinement: str):
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._ready = False
         inner = ["-s", "-m", "autograder.grading.forkserver", role, confinement]
         if confinement == "limits":
@@ -61,15 +62,16 @@ class Warm:
             stderr=self._errors,
             env=environment,
             cwd="/",
+            bufsize=0,
         )
 
     def wait_ready(self) -> dict:
         """What the process said when it was warm. Raises SandboxFailed."""
         if not self._ready:
             try:
-                self.hello = json.loads(read_frame(self._process.stdout, _MOST))
-            except EOFError:
-                raise SandboxFailed(self._complaint()) from None
+                self.hello = json.loads(read_frame(self._process.stdout.fileno(), _MOST, 300))
+            except EOFError as error:
+                raise SandboxFailed(self._complaint() or str(error)) from None
             self._ready = True
         return self.hello
 
@@ -79,11 +81,12 @@ class Warm:
         self.wait_ready()
         try:
             job = job | {"limits": limits.__dict__}
-            write_frame(self._process.stdin, json.dumps(job).encode())
-            end = End(**json.loads(read_frame(self._process.stdout, _MOST)))
-            data = read_frame(self._process.stdout, _MOST)
-        except (EOFError, OSError):
-            raise SandboxFailed(self._complaint()) from None
+            write_frame(self._process.stdin.fileno(), json.dumps(job).encode())
+            answers, patience = self._process.stdout.fileno(), limits.wall + 60
+            end = End(**json.loads(read_frame(answers, _MOST, patience)))
+            data = read_frame(answers, _MOST, patience)
+        except (EOFError, OSError) as error:
+            raise SandboxFailed(self._complaint() or str(error)) from None
         if end.how == "setup":
             raise SandboxFailed(end.detail)
         return end, list(_lines(data))
@@ -92,7 +95,7 @@ class Warm:
         self.close()
         self._errors.seek(0)
         said = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
-        return said[-1] if said else f"it ended with status {self._process.returncode}"
+        return said[-1] if said else ""
 
     def close(self) -> None:
         """Kill the process; everything in the sandbox dies with it."""
@@ -103,13 +106,14 @@ class Warm:
 
 
 def _lines(data: bytes) -> Iterator[dict]:
-    for line in data.split(b"\n"):
+    """The JSON objects among the first lines; a class's worth of traces has some hundred."""
+    for line in data.split(b"\n", _MOST_LINES)[:_MOST_LINES]:
+        if not line.startswith(b"{"):
+            continue
         try:
-            value = json.loads(line)
+            yield json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict):
-            yield value
 
 
 class Sandbox:
@@ -130,6 +134,8 @@ class Sandbox:
                 return warm.run(job, limits)
             except SandboxFailed:
                 self.close()
+                if self._confinement == "filter":  # whoever is alone in a sandbox can end it
+                    return End("crash", "it killed the process that watched it"), []
                 if attempt:
                     raise
             finally:
@@ -169,8 +175,8 @@ def require_bubblewrap() -> None:
         said = (trial.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise Rejected(
             f"bubblewrap is installed and cannot make a sandbox here ({said}). In a container, "
-            "allow user namespaces (docker: --security-opt seccomp=unconfined --cap-add SYS_ADMIN); "
-            "only if all submissions are trusted: --unsafe-no-sandbox."
+            "allow namespaces (docker: --security-opt seccomp=unconfined --cap-add SYS_ADMIN). "
+            "Only if all submissions are trusted: --unsafe-no-sandbox."
         )
 
 

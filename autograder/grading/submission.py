@@ -74,46 +74,46 @@ def read_submission(
 
 
 def _read_file(directory: Path, name: str) -> bytes:
-    """The bytes of a regular file of at most MAX_FILE bytes; links and devices are not followed."""
+    """The bytes of a regular file of at most MAX_FILE bytes."""
+    if not os.path.lexists(directory / name):
+        entries = (entry.name for entry in os.scandir(directory))
+        found = sorted(entry for entry in entries if entry != "timestamp.txt")
+        there = f"only {', '.join(repr(n) for n in found[:3])}" if found else "nothing"
+        raise Rejected(f"There is no {name} in the submission; it holds {there}.")
+    data = _regular(directory / name, MAX_FILE + 1)
+    if data is None:
+        raise Rejected(f"{name} is a link or no regular file; hand in the file itself.")
+    if len(data) > MAX_FILE:
+        size = os.stat(directory / name).st_size
+        raise Rejected(
+            f"{name} has {size >> 20} MB, the limit is {MAX_FILE >> 20} MB: clear its outputs, "
+            "save, and hand it in again."
+        )
+    return data
+
+
+def _regular(path: Path, most: int) -> bytes | None:
+    """At most ``most`` bytes of a regular file; None for what is a link, a device, a directory."""
     try:
         # O_NONBLOCK: opening a FIFO must not wait for a writer.
-        fd = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        found = sorted(
-            entry.name for entry in os.scandir(directory) if entry.name != "timestamp.txt"
-        )
-        there = f"only {', '.join(repr(n) for n in found[:3])}" if found else "nothing"
-        raise Rejected(f"There is no {name} in the submission; it holds {there}.") from None
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        raise Rejected(f"{name} is a link or cannot be opened; hand in the file itself.") from None
-    with os.fdopen(fd, "rb") as file:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise Rejected(f"{name} is not a regular file.")
-        if status.st_size > MAX_FILE:
-            raise Rejected(
-                f"{name} has {status.st_size >> 20} MB, the limit is {MAX_FILE >> 20} MB: clear its "
-                "outputs, save, and hand it in again."
-            )
-        data = file.read(MAX_FILE + 1)
-    if len(data) > MAX_FILE:
-        raise Rejected(f"{name} grew while it was read.")
-    return data
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        parts = []
+        while most and (part := os.read(fd, min(most, 1 << 20))):
+            parts.append(part)
+            most -= len(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
 
 
 def _timestamp(directory: Path) -> str:
     """The text of timestamp.txt if it looks like a date, else nothing."""
-    try:
-        fd = os.open(
-            directory / "timestamp.txt",
-            os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-        )
-    except OSError:
-        return ""
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return ""
-        text = file.read(100).decode("ascii", errors="replace").strip()
+    text = (_regular(directory / "timestamp.txt", 100) or b"").decode("ascii", "replace").strip()
     return text if _TIMESTAMP.fullmatch(text) else ""
 
 
@@ -139,7 +139,7 @@ def parse_notebook(data: bytes) -> list[dict]:
 def solution_sources(
     cells: list[dict], release: NotebookNode
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Texts of the solution cells that ``release`` asks for, by grade id, and notes on what was odd.
+    """Texts of the solution cells that ``release`` asks for, by grade id, and notes on odd things.
 
     A cell counts by its grade id, or by its cell id where the grade id was lost. Of several cells
     with one grade id the last counts, as in nbgrader.

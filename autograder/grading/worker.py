@@ -1,4 +1,4 @@
-"""The untrusted side: loads a submission's cells in a sandboxed fork and says what its functions do.
+"""The untrusted side: loads a submission's cells in a sandboxed fork, says what they do.
 
 Whatever comes from here may be forged, so nothing here decides anything. The job holds geometry
 only: shapes, strides, dtypes and scalars of cases, no values, no seeds, no labels, no references.
@@ -111,6 +111,8 @@ def _record(task: dict, namespace: dict):
             except CouldNotCheck as error:
                 line["could_not_check"] = str(error)[:_LONGEST]
             yield line
+            if "rejected" in line and index == config == 0:
+                return  # as in the student's check: nothing ran, and more cases would say the same
             config += 1
 
 
@@ -202,7 +204,9 @@ def _fork_compiler(argv, request: bytes) -> tuple[int, bytes, bytes]:
                 ("errors", 2, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
             ):
                 os.dup2(os.open(name, flags, 0o600), fd)
-            sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")
+            sys.stdin, sys.stdout, sys.stderr = (
+                os.fdopen(fd, mode) for fd, mode in ((0, "r"), (1, "w"), (2, "w"))
+            )
             status = main()
             sys.stdout.flush()
             sys.stderr.flush()

@@ -1,0 +1,5 @@
+# Forks until nothing is left.
+# status: ok memory
+import os
+while True:
+    os.fork()

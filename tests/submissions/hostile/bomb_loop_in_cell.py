@@ -1,0 +1,4 @@
+# An endless loop in the cell.
+# status: timeout
+while True:
+    pass

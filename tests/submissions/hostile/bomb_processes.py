@@ -1,0 +1,4 @@
+# Starts programs.
+# status: ok
+import subprocess
+subprocess.Popen(["sleep", "1000"])

@@ -1,0 +1,5 @@
+# Threads until nothing is left.
+# status: ok memory
+import threading, time
+while True:
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
