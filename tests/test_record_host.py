@@ -19,6 +19,7 @@ from autograder.records import (
     Tensor,
 )
 from autograder.trace import tape
+from autograder.trace.loading import loading
 from autograder.trace.record import record
 from tests.recorded import X, double_kernel, kinds, launch, only, outputs
 
@@ -141,6 +142,25 @@ def test_a_copy_to_the_host_is_a_copy():
 
 def test_a_device_that_was_chosen_outside_without_a_card():
     device = torch.device("cpu")
+
+    def function(x):
+        assert x.device == device
+        return launch(x, torch.empty(x.shape, device=device))
+
+    assert kinds(record(function, (X,))) == "Input Allocate Launch"
+
+
+def test_module_level_code_for_a_card_defines_what_it_defines():
+    before = (torch.cuda.is_available, driver._active, JITFunction.run)
+    with loading():
+        device = triton.runtime.driver.active.get_active_torch_device()
+        measured = torch.cuda.is_available()
+        x = torch.arange(24.0, device=device).reshape(4, 6)
+        out = launch(x, torch.empty_like(x))
+        assert torch.equal(out, x * 2)
+        torch.cuda.synchronize()
+    assert device == torch.device("cuda", 0) and not measured
+    assert before == (torch.cuda.is_available, driver._active, JITFunction.run)
 
     def function(x):
         assert x.device == device

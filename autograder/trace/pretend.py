@@ -109,14 +109,20 @@ def _device(value: Any) -> str | None:
 
 
 @contextlib.contextmanager
-def pretend_card() -> Iterator[Pretend]:
-    """While it lasts, torch and Triton answer as if an RTX 4080 were there."""
+def pretend_card(available: bool = True) -> Iterator[Pretend]:
+    """While it lasts, torch and Triton answer as if an RTX 4080 were there.
+
+    ``available=False``: they do what they are asked, but ``torch.cuda.is_available()`` says no, so
+    that code which measures only where a card is stays silent.
+    """
     mode = Pretend()
 
     def set_default_device(device: Any) -> None:
         mode.default_cuda = device is not None and torch.device(device).type == "cuda"
 
-    answers = {name: value for name, value in _cuda_answers().items() if hasattr(torch.cuda, name)}
+    answers = {
+        name: value for name, value in _cuda_answers(available).items() if hasattr(torch.cuda, name)
+    }
     before = driver._active
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.multiple(torch.cuda, **answers))
@@ -168,7 +174,7 @@ def _properties() -> SimpleNamespace:
     )
 
 
-def _cuda_answers() -> dict[str, Any]:
+def _cuda_answers(available: bool) -> dict[str, Any]:
     """What stands in for the functions of torch.cuda, each an object of its own (torch's compiler
     insists on that when it makes its list of torch's functions)."""
 
@@ -180,9 +186,9 @@ def _cuda_answers() -> dict[str, Any]:
 
     nothing = ("reset_peak_memory_stats", "set_device", "synchronize", "empty_cache", "init")
     values = {
-        "is_available": True,
-        "is_bf16_supported": True,
-        "device_count": 1,
+        "is_available": available,
+        "is_bf16_supported": available,
+        "device_count": int(available),
         "current_device": 0,
         "get_device_name": _properties().name,
         "get_device_capability": _CARD.capability,
