@@ -160,6 +160,19 @@ def test_pictures_of_ten_million_elements_are_bounded():
         assert len(text) < 200_000
 
 
+def test_lanes_scattered_without_a_pattern_stay_a_small_picture():
+    random = np.random.default_rng(2)
+    for shape in ((500, 500), (250_000,)):
+        strides = (500, 1) if len(shape) == 2 else (1,)
+        offsets = random.integers(0, 260_000, (1, 65_536))
+        inside = offsets < 250_000
+        active = random.random(offsets.shape) < 0.5
+        view = View(0, 0, shape, strides, "float32")
+        scattered = Access("k", 2, "x", "load", np.array([0]), offsets, active, inside, view)
+        figure = check(lanes_over_array(scattered), "lanes are outside")
+        assert drawn(figure, BEYOND) and len(style.svg(figure)) < 1_500_000
+
+
 # ---------------------------------------------------------------- tiles
 
 

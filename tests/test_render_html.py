@@ -167,6 +167,8 @@ def test_a_picture_that_fails_leaves_the_verdict_standing(monkeypatch):
     monkeypatch.setattr(module, "lanes_over_array", broken)
     page = Page(verdict_html(failed(), EXERCISE))
     assert "The picture could not be drawn: no <room>." in page.text
+    with pytest.warns(RuntimeWarning, match="no <room>"):
+        assert picture(failed()) is None
     assert OUTSIDE.message in page.text
 
 

@@ -20,6 +20,7 @@ __all__ = ["CELLS", "FEW", "GAP", "PREPOSITION", "describe", "paint", "ticks"]
 GAP = "\u202f"  # narrow no-break space between thousands
 FEW = 40  # so many cells a side are few: they stand apart, with numbers, and are shown whole
 CELLS = 20  # on a page, up to so many cells a side stand apart
+_MOST = 3000  # rectangles of one tensor
 PREPOSITION = {"load": "load from", "store": "store to", "atomic": "atomic on"}
 
 
@@ -79,27 +80,27 @@ def paint(
     """Draw an array of states as rectangles; returns the states that occur.
 
     ``origin`` and ``scale`` are (row, column) of the first cell and the size of a cell. With a
-    ``gap`` every cell stands alone, without it equal neighbours melt into one rectangle.
+    ``gap`` every cell stands alone, without it equal neighbours melt into one rectangle, and a
+    picture of thousands of rectangles is drawn coarser.
     """
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
-    seen = set()
-    for state, look in (looks or style.STATES).items():
-        if gap:
-            boxes = [(int(r), int(c), 1, 1) for r, c in np.argwhere(states == state)]
-        else:
-            boxes = geometry.merged(states, state)
-        if not boxes:
-            continue
-        seen.add(state)
+    looks = looks or style.STATES
+    boxes = _boxes(states, looks, gap)
+    while not gap and sum(map(len, boxes.values())) > _MOST:  # lanes scattered without a pattern
+        states, *per = geometry.binned(states, [-(-size // 2) for size in states.shape])
+        scale = (scale[0] * per[0], scale[1] * per[1])
+        boxes = _boxes(states, looks, gap)
+    for state, found in boxes.items():
+        look = looks[state]
         patches = [
             Rectangle(
                 (origin[1] + (c + gap / 2) * scale[1], origin[0] + (r + gap / 2) * scale[0]),
                 (w - gap) * scale[1],
                 (h - gap) * scale[0],
             )
-            for r, c, h, w in boxes
+            for r, c, h, w in found
         ]
         hatched = bool(look.get("hatch"))
         # Neighbouring rectangles without a line would show a seam if their edges were smoothed.
@@ -108,7 +109,20 @@ def paint(
         )
         collection.set_gid(f"state-{state}")
         axes.add_collection(collection, autolim=False)
-    return seen
+    return set(boxes)
+
+
+def _boxes(states: np.ndarray, looks: dict, gap: float) -> dict[int, list]:
+    """The rectangles of every state that occurs."""
+    boxes = {}
+    for state in looks:
+        if gap:
+            found = [(int(r), int(c), 1, 1) for r, c in np.argwhere(states == state)]
+        else:
+            found = geometry.merged(states, state)
+        if found:
+            boxes[state] = found
+    return boxes
 
 
 def ticks(wishes: list[int], low: float, high: float, apart: float) -> list[int]:

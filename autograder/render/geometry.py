@@ -7,6 +7,7 @@ along the axis with the smallest stride, so that neighbours on the page are neig
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,18 @@ import numpy as np
 from autograder.records import Access, View
 from autograder.render.style import ARRAY, BEYOND, INSIDE, MASKED, NEXT_ROW, NOTHING
 
-__all__ = ["Lanes", "Page", "grid", "lanes", "merged", "overview", "page", "select", "union"]
+__all__ = [
+    "Lanes",
+    "Page",
+    "binned",
+    "grid",
+    "lanes",
+    "merged",
+    "overview",
+    "page",
+    "select",
+    "union",
+]
 
 
 _LANES = 2**25  # most lanes that a picture looks at
@@ -237,6 +249,17 @@ def union(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, int, int, int]:
     top, left = min(a[0], b[0]), min(a[1], b[1])
     bottom, right = max(a[0] + a[2], b[0] + b[2]), max(a[1] + a[3], b[1] + b[3])
     return top, left, bottom - top, right - left
+
+
+def binned(states: np.ndarray, most: Sequence[int]) -> tuple[np.ndarray, int, int]:
+    """At most ``most`` bins; each shows the highest state in it. Returns cells a bin, too."""
+    per = [max(1, -(-size // limit)) for size, limit in zip(states.shape, most, strict=True)]
+    if 0 in states.shape:
+        return np.zeros((1, 1), np.uint8), 1, 1
+    for axis in (0, 1):
+        starts = np.arange(0, states.shape[axis], per[axis])
+        states = np.maximum.reduceat(states, starts, axis=axis)
+    return states, per[0], per[1]
 
 
 def merged(states: np.ndarray, state: int) -> list[tuple[int, int, int, int]]:

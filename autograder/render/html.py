@@ -7,6 +7,7 @@ uses, in the form that nbconvert's ``SanitizeHTML`` and bleach take.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -147,9 +148,18 @@ def feedback_html(verdict: Verdict, exercise: Exercise | None = None) -> str:
 
 
 def picture(verdict: Verdict) -> bytes | None:
-    """The first finding's lanes as PNG; None where no public finding holds an access."""
+    """The first finding's lanes as PNG; None where no public finding holds an access.
+
+    A picture that cannot be drawn is None as well, with a RuntimeWarning: points do not wait.
+    """
     access = _access(public_view(verdict))
-    return None if access is None else style.png(lanes_over_array(access))
+    if access is None:
+        return None
+    try:
+        return style.png(lanes_over_array(access))
+    except Exception as error:
+        warnings.warn(f"a picture could not be drawn: {error}", RuntimeWarning, stacklevel=2)
+        return None
 
 
 def hints_html(exercise: Exercise, opened: int = 0) -> str:

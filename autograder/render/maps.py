@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autograder.render import style
+from autograder.render import geometry, style
 from autograder.render.cells import GAP, paint
 from autograder.render.neutral import count, neutral, spaced
 
@@ -142,7 +142,7 @@ def _categories(
     with style.look():
         figure = style.new_figure(0.95 if strip else 3.0, title, " · ".join(facts))
         axes = figure.subplots()
-        binned, per_row, per_column = _binned(page, _STRIP if strip else _SHEET)
+        binned, per_row, per_column = geometry.binned(page, _STRIP if strip else _SHEET)
         apart = rows * columns <= 200
         seen = paint(axes, binned, (0, 0), (per_row, per_column), looks, 0.08 if apart else 0.0)
         axes.set_xlim(0, max(columns, 1))
@@ -169,14 +169,3 @@ def _categories(
 def _ends(size: int) -> tuple[list[int], list[str]]:
     ends = [0, size] if size else [0]
     return ends, [spaced(end, GAP) for end in ends]
-
-
-def _binned(states: np.ndarray, most: tuple[int, int]) -> tuple[np.ndarray, int, int]:
-    """At most ``most`` bins; each shows the highest category of its cells."""
-    per = [max(1, -(-size // limit)) for size, limit in zip(states.shape, most, strict=True)]
-    if 0 in states.shape:
-        return np.zeros((1, 1), np.uint8), 1, 1
-    for axis in (0, 1):
-        starts = np.arange(0, states.shape[axis], per[axis])
-        states = np.maximum.reduceat(states, starts, axis=axis)
-    return states, per[0], per[1]
