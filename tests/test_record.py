@@ -184,6 +184,10 @@ def test_values_of_the_caller():
     record(lambda x, y: seen.append((x.clone(), y.clone())) or x, (X, X), values=values)
     assert torch.equal(seen[0][0], torch.arange(24.0).reshape(4, 6))
     assert seen[0][1].unique().numel() == 24
+    for dtype in (torch.float64, torch.bfloat16, torch.float8_e4m3fn, torch.int16, torch.bool):
+        given = torch.tensor([[1.0, 0.1], [-3.0, 0.0]], dtype=torch.float64).to(dtype)
+        record(lambda x: seen.append(x.clone()) or x, (given,))
+        assert seen[-1].dtype == dtype and torch.equal(seen[-1].double(), given.double())
     tensor = torch.arange(6.0).reshape(2, 3).t()
     (event,) = only(record(lambda x: seen.append(x.clone()) or x, (tensor,)), Input)
     assert event.view.strides == (1, 3) and torch.equal(seen[-1], tensor)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 
+from autograder.floats import encode, stored
 from autograder.records import Tensor
 
 Values = Mapping[int, Any] | Sequence[Any]  # arrays or torch tensors by tensor argument
@@ -30,17 +32,22 @@ def dummy(like: Tensor | torch.Tensor, index: int, values: Values | None) -> tor
     strides = like.strides
     if strides is None:
         strides = torch.empty(like.shape, device="meta").stride()
-    storage = torch.zeros(_cells(like.shape, strides) * dtype.itemsize, dtype=torch.uint8)
+    storage = torch.empty(_cells(like.shape, strides) * dtype.itemsize, dtype=torch.uint8)
     tensor = storage.view(dtype).as_strided(like.shape, strides)
+    bits = storage.numpy().view(stored(like.dtype))  # the same memory; torch would start threads
+    bits[:] = 0
     if not tensor.numel():
         return tensor
     if given is None:
         given = _random(tensor, index)
-    if not isinstance(given, torch.Tensor):
-        given = torch.from_numpy(np.ascontiguousarray(given))
-    # Along a stride of 0 there is one cell; torch refuses to write it several times.
-    once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
-    tensor[once].copy_(given.detach().reshape(like.shape)[once])
+    if isinstance(given, torch.Tensor):
+        held = torch.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype
+        given = given.detach().cpu().to(held).numpy()
+    # Along a stride of 0 there is one cell, which is written several times; the last one stays.
+    window = np.lib.stride_tricks.as_strided(
+        bits, like.shape, [stride * bits.itemsize for stride in strides]
+    )
+    window[...] = encode(np.asarray(given), like.dtype)
     return tensor
 
 
@@ -61,9 +68,11 @@ def _given(values: Values | None, index: int) -> Any:
 
 
 def _random(tensor: torch.Tensor, index: int) -> np.ndarray:
-    generator = np.random.default_rng(index)
-    if tensor.dtype.is_floating_point:
-        block = generator.standard_normal(min(tensor.numel(), _DISTINCT))
-    else:
-        block = generator.integers(0, 8, min(tensor.numel(), _DISTINCT))
+    block = _block(tensor.dtype.is_floating_point, index, min(tensor.numel(), _DISTINCT))
     return np.resize(block, tuple(tensor.shape))
+
+
+@lru_cache(maxsize=64)
+def _block(floating: bool, index: int, count: int) -> np.ndarray:
+    generator = np.random.default_rng(index)
+    return generator.standard_normal(count) if floating else generator.integers(0, 8, count)
