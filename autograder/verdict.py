@@ -4,6 +4,7 @@ here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -32,7 +33,7 @@ def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> Ca
 
     ``arguments``: the call's arguments, arrays in held types and scalars, as the run got them.
     """
-    findings = list(run.findings)
+    findings = [_with_names(exercise, finding) for finding in run.findings]
     error = None
     if not any(f.kind == "interface" for f in findings):
         wide = tuple(
@@ -123,6 +124,16 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
     return worst, None
 
 
+def _with_names(exercise: Exercise, finding: Finding) -> Finding:
+    """A finding about "Output 1", told with the name that the exercise gives to that output."""
+    for i, name in enumerate(exercise.results):
+        start = f"Output {i}"
+        if re.match(rf"{start}\b", finding.message):
+            told = name[0].upper() + name[1:] + finding.message.removeprefix(start)
+            return replace(finding, message=told)
+    return finding
+
+
 def _called(exercise: Exercise, output: int) -> str:
     """An output of several by its name, where the exercise gives names."""
     return exercise.results[output] if exercise.results else f"output {output}"
@@ -162,9 +173,9 @@ def _where(bad: np.ndarray, got: np.ndarray) -> str:
         upper = np.triu(np.ones(bad.shape[-2:], bool), 1)
         if not notes and upper.any() and not (bad & ~upper).any():
             notes.append("the upper triangle")
-        if not notes and not columns[: len(columns) // 2].any():
+        if not notes and len(columns) > 1 and not columns[: len(columns) // 2].any():
             notes.append("the right-hand columns")
-        if not notes and not rows[: len(rows) // 2].any():
+        if not notes and len(rows) > 1 and not rows[: len(rows) // 2].any():
             notes.append("the lower rows")
     elif bad.ndim == 1:
         first = int(np.argmax(bad))
@@ -251,6 +262,8 @@ def _has(result: CaseResult, aspect: str) -> bool:
 
 def _earned(result: CaseResult) -> bool:
     kinds = {f.kind for f in result.findings}
+    if result.run is None:  # it never came to an end
+        return False
     return result.status != "could_not_check" and not kinds & (_WRONG | _NOT_EARNED)
 
 

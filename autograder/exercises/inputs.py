@@ -11,6 +11,15 @@ import numpy as np
 from autograder.floats import is_float, rounded
 from autograder.records import Case, Tensor
 
+
+def _left_padded(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows in turn: −inf in the first three quarters, −inf everywhere, nowhere; else normal."""
+    values = generator.standard_normal(shape)
+    values[0::3, : shape[-1] * 3 // 4] = -np.inf
+    values[1::3] = -np.inf
+    return values
+
+
 # A distribution takes (generator, shape) and returns float64.
 FILLS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
     "normal": lambda g, shape: g.standard_normal(shape),
@@ -18,6 +27,8 @@ FILLS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
     "large": lambda g, shape: g.uniform(-1e4, 1e4, shape),
     "negative": lambda g, shape: -1.0 - g.random(shape) * 5,
     "large_negative": lambda g, shape: g.uniform(-1e4, -5e3, shape),
+    "far_from_zero": lambda g, shape: 1e4 + g.standard_normal(shape),
+    "left_padded": _left_padded,
     "minus_infinity": lambda g, shape: np.full(shape, -np.inf),
     "integers": lambda g, shape: g.integers(-100, 100, shape).astype(np.float64),
     "empty": lambda g, shape: np.full(shape, np.nan),
