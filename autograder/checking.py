@@ -230,11 +230,10 @@ def _check_quiz(exercise: Exercise, answers: Any) -> Verdict:
 
 def _compile(exercise: Exercise, functions: Mapping, kernels: Sequence[Kernel]):
     """(compile facts of the graded case, warnings about the other cases)."""
-    from autograder.ir.compile import compile_facts
+    from autograder.ir.compile import compile_all
 
     if exercise.compiled is None or "compiles" not in exercise.points:
         return (), ()
-    facts: list[CompileFacts] = []
     try:
         specification = exercise.arguments(exercise.compiled)
         traces = _record(exercise, functions, specification, True)
@@ -243,12 +242,11 @@ def _compile(exercise: Exercise, functions: Mapping, kernels: Sequence[Kernel]):
             for kernel in trace.kernels:
                 if not any(k.ir == kernel.ir and k.options == kernel.options for k in seen):
                     seen.append(kernel)
-                    facts.append(compile_facts(kernel))
+        return compile_all(seen), ()
     except CouldNotCheck as error:
-        return tuple(facts), (f"The compile proof could not run: {error}",)
+        return (), (f"The compile proof could not run: {error}",)
     except Rejected as error:
         return (CompileFacts("", "", 0, 0, 0, 0, error=str(error)),), ()
-    return tuple(facts), ()
 
 
 def _stopped(exercise: Exercise, message: str) -> Verdict:

@@ -20,12 +20,13 @@ from autograder.records import (
     CouldNotCheck,
     Exercise,
     Finding,
+    Rejected,
     Run,
     Tensor,
     Trace,
 )
-from autograder.trace.replay import replay
-from autograder.verdict import judge_case, not_checked
+from autograder.trace.replay import MAX_LANES, replay
+from autograder.verdict import failed, judge_case, not_checked
 
 
 def judge_traces(
@@ -48,11 +49,18 @@ def judge_traces(
     inputs = [a for a in arguments[:own] if isinstance(a, np.ndarray)]
     gradients = arguments[own:]
     first: CaseResult | None = None
+    # A kernel that asks for a hundred times what it may is stopped: it would only take long.
+    budget = max(1 << 24, 100 * (exercise.limit(case) or 1 << 22))
     try:
         for number, trace in enumerate(traces):
             for order in orders if number == 0 else orders[:1]:
                 run = examine(
-                    trace, inputs, gradients, order=order, keep_accesses=keep_accesses and not first
+                    trace,
+                    inputs,
+                    gradients,
+                    order=order,
+                    keep_accesses=keep_accesses and not first,
+                    budget=budget,
                 )
                 result = judge_case(exercise, case, run, arguments)
                 if number and result.findings:
@@ -61,6 +69,9 @@ def judge_traces(
                     )
                 if first is None or (first.status == "pass" and result.status != "pass"):
                     first = result
+    except Rejected as error:
+        fault = Finding(error.kind, str(error), error.kernel, line=error.line)
+        return failed(exercise, case, fault)
     except CouldNotCheck as error:
         if first is not None and first.status == "fail":
             return first
@@ -79,15 +90,18 @@ def examine(
     *,
     order: str = "forward",
     keep_accesses: bool = False,
+    budget: int = MAX_LANES,
 ) -> Run:
     """One run; where lanes were undefined, more, which differ only in what those lanes hold.
 
     A load without ``other`` is a fault only if an output, an address or a branch differs.
     """
-    run = replay(trace, inputs, gradients, order=order, keep_accesses=keep_accesses)
+    run = replay(trace, inputs, gradients, order=order, keep_accesses=keep_accesses, budget=budget)
 
     def differs(poison: str, site: tuple | None = None) -> bool:
-        again = replay(trace, inputs, gradients, order=order, poison=poison, poisoned=site)
+        again = replay(
+            trace, inputs, gradients, order=order, poison=poison, poisoned=site, budget=budget
+        )
         return not _same(run, again)
 
     guilty = next((p for p in _OTHERS if differs(p)), None) if run.undefined else None

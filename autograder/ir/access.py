@@ -17,7 +17,7 @@ from autograder.ir.atomics import modify
 from autograder.ir.findings import Faults
 from autograder.ir.memory import CONSTANT, FOREIGN, INPUT, UNINITIALISED, Batch, Pointer, Window
 from autograder.ir.races import Races
-from autograder.records import Access, CouldNotCheck
+from autograder.records import Access, CouldNotCheck, Rejected
 
 SECTOR = 32  # bytes: the unit in which the card's L2 talks to memory
 _LATER = np.iinfo(np.int64).max  # sorts after every sector
@@ -40,6 +40,7 @@ class Memory:
     keep: np.ndarray | None = None  # programs whose accesses are kept for pictures
     accesses: list[Access] = field(default_factory=list)
     undefined: dict[tuple, list] = field(default_factory=dict)  # loads without `other` -> lanes
+    budget: int = 1 << 40  # lanes that may still touch memory, masked ones included
     needed: frozenset[str] | None = None  # count only: values that are loaded all the same
     digest: int = 0  # of everything that undefined lanes could have changed
     step: int = 0
@@ -177,6 +178,16 @@ class Memory:
         else:
             requested = int(np.count_nonzero(mask)) * (lanes // mask.size) if mask.size else 0
         window.masked += lanes - requested
+        self.budget -= lanes
+        if self.budget < 0:
+            raise Rejected(
+                f"The launch asks for so many lanes ({math.prod(self.faults.grid)} programs of "
+                f"{math.prod(shape)} lanes at line {op.line}) that the check stopped counting. Is "
+                f"the grid the number of blocks, or the number of elements?",
+                "traffic",
+                op.line,
+                self.faults.kernel,
+            )
         if self.undefined:
             total = int(np.sum(index, where=True if mask is None else mask, initial=0))
             self.digest = hash((self.digest, op.line, requested, total))
@@ -232,15 +243,12 @@ class Memory:
 
     def _undefined(self, op, pointer, mask, dtype, shape, batch):
         """Note lanes that no `other` defines; returns what they hold in this run."""
-        full = np.broadcast_to(pointer.window, pointer.offset.shape)
-        off = np.broadcast_to(~mask, (len(batch), *shape))
-        for window, number in [(self._window(w), w) for w in np.unique(full).tolist()]:
-            here = np.broadcast_to(full == number, off.shape) & off
-            rows = here.reshape(len(batch), -1).sum(axis=1)
+        for window, here in self._windows(pointer, None):
+            off = ~mask if here is None else ~mask & here
+            rows = np.broadcast_to(off, (len(batch), *shape)).reshape(len(batch), -1).sum(axis=1)
             if rows.any():
-                program = int(batch.programs[rows > 0].min())
-                lanes, first = self.undefined.get((op.line, window.argument), (0, program))
-                key = (op.line, window.argument)
+                key, program = (op.line, window.argument), int(batch.programs[rows > 0].min())
+                lanes, first = self.undefined.get(key, (0, program))
                 self.undefined[key] = [lanes + int(rows.sum()), min(first, program)]
         site = self.poisoned is None or self.poisoned[0] == op.line
         value = POISONS[self.poison if site else "nan"]

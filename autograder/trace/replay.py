@@ -48,6 +48,7 @@ from autograder.records import (
 
 MAX_BYTES = 1 << 30  # of all buffers together
 MAX_COUNTED = 1 << 34  # where they are only counted, and so never touched
+MAX_LANES = 1 << 34  # that touch memory in one run
 KEPT_PROGRAMS = 64  # whose accesses are kept for pictures
 
 
@@ -75,6 +76,7 @@ def replay(
     poisoned: tuple[int, str] | None = None,
     keep_accesses: bool = False,
     count_only: bool = False,
+    budget: int = MAX_LANES,
 ) -> Run:
     """One run of a trace.
 
@@ -85,10 +87,11 @@ def replay(
     names a (line, argument), in that one. ``keep_accesses``: keep lanes of some programs for
     pictures. ``count_only``: bounds, traffic and operations without values, for sizes at which
     computing would take too long; inputs may then be missing, unless addresses depend on them.
+    ``budget``: lanes that may touch memory; more raise Rejected, kind "traffic".
     Raises CouldNotCheck for what the interpreter does not know.
     """
     return _Replay(
-        trace, inputs, gradients, order, poison, poisoned, keep_accesses, count_only
+        trace, inputs, gradients, order, poison, poisoned, keep_accesses, count_only, budget
     ).run()
 
 
@@ -98,7 +101,7 @@ def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarr
     The recorder calls this when a host function looks at results (a self-check with ``assert``).
     """
     trace = Trace((kernel,), (launch,), ())
-    run = _Replay(trace, (), (), "forward", "nan", None, False, False)
+    run = _Replay(trace, (), (), "forward", "nan", None, False, False, MAX_LANES)
     units = run._units()
     for number in units:
         raw = memory[number]
@@ -112,11 +115,12 @@ def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarr
 
 class _Replay:
     def __init__(
-        self, trace, inputs, gradients, order, poison, poisoned, keep_accesses, count_only
+        self, trace, inputs, gradients, order, poison, poisoned, keep_accesses, count_only, budget
     ):
         self.trace, self.order = trace, order
         self.poison, self.poisoned = poison, poisoned
         self.keep_accesses, self.count_only = keep_accesses, count_only
+        self.budget = budget
         self.given = {i: a for i, a in enumerate(inputs)} | {
             -1 - i: a for i, a in enumerate(gradients)
         }
@@ -290,10 +294,12 @@ class _Replay:
             self.poisoned,
             frozenset(written),
             keep=self._kept(event.grid) if self.keep_accesses else None,
+            budget=self.budget,
         )
         slice_ = needed(function) if self.count_only else None
         execution = Execution(function, event.grid, arguments, memory, self.order, needed=slice_)
         counts = execution.run()
+        self.budget = memory.budget
         self.operations = Operations(
             self.operations.dot + counts.dot, self.operations.elementwise + counts.elementwise
         )
