@@ -152,6 +152,30 @@ def test_lanes_over_tensors_of_every_kind(shape, strides, offsets):
     assert bool(drawn(figure, BEYOND)) == (not inside.all())
 
 
+def test_a_single_lane_outside_is_looked_at_closely():
+    access = vector(mask=True, programs=[96])
+    access.active[0, 128] = True  # one lane too many: <= n for < n
+    figure = check(lanes_over_array(access), "1 of 1024 lanes are outside", "895 masked, 1 outside")
+    page = tile(1000, 900, 128, 128, pitch=1024, mask=True, programs=[7])
+    page.active[0, :, 4] = True  # column 900
+    sheet = check(lanes_over_array(page), "128 of 16 384 lanes are outside")
+    for picture in (figure, sheet):
+        marked = [c for c in picture.axes[1].collections if c.get_gid() == f"state-{BEYOND}"]
+        box = marked[0].get_paths()[0].get_extents()
+        box = picture.axes[1].transData.transform_bbox(box)
+        assert min(abs(box.width), abs(box.height)) > 5  # pixels
+
+
+def test_lanes_far_out_do_not_make_the_tensor_a_speck():
+    view = View(0, 0, (5, 3), (3, 1), "float32")
+    offsets = (np.arange(16)[:, None] * 16 + np.arange(16))[None]  # the tile's width as pitch
+    inside, active = offsets < 15, np.broadcast_to(np.arange(16)[:, None] < 5, offsets.shape)
+    access = Access("k", 2, "A", "load", np.array([0]), offsets, active, inside, view)
+    figure = check(lanes_over_array(access), "65 of 256 lanes are outside", "5 (end)")
+    low, high = sorted(figure.axes[0].get_ylim())
+    assert 5 / (high - low) > 0.15
+
+
 def test_pictures_of_ten_million_elements_are_bounded():
     for access in (vector(10_000_000, programs=range(9766)), tile(4096, 2500, 128, 128)):
         start = time.process_time()

@@ -15,11 +15,11 @@ from autograder.render.style import BEYOND, MASKED, NEXT_ROW
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CELLS", "FEW", "GAP", "PREPOSITION", "describe", "paint", "ticks"]
+__all__ = ["CELLS", "FEW", "GAP", "PREPOSITION", "closer", "describe", "paint", "ticks"]
 
 GAP = "\u202f"  # narrow no-break space between thousands
 FEW = 40  # so many cells a side are few: they stand apart, with numbers, and are shown whole
-CELLS = 20  # on a page, up to so many cells a side stand apart
+CELLS = 16  # on a page, up to so many cells a side stand apart
 _MOST = 3000  # rectangles of one tensor
 PREPOSITION = {"load": "load from", "store": "store to", "atomic": "atomic on"}
 
@@ -105,7 +105,7 @@ def paint(
         hatched = bool(look.get("hatch"))
         # Neighbouring rectangles without a line would show a seam if their edges were smoothed.
         collection = PatchCollection(
-            patches, linewidth=0.6 if hatched else 0.0, antialiased=hatched, **look
+            patches, linewidth=0.6 if hatched else 0.0, antialiased=hatched or gap > 0, **look
         )
         collection.set_gid(f"state-{state}")
         axes.add_collection(collection, autolim=False)
@@ -123,6 +123,15 @@ def _boxes(states: np.ndarray, looks: dict, gap: float) -> dict[int, list]:
         if found:
             boxes[state] = found
     return boxes
+
+
+def closer(low: int, high: int, first: int, last: int) -> tuple[int, int]:
+    """The part of ``low … high`` around ``first … last``, where these would be a mere hairline."""
+    size = last - first
+    if 40 * size >= high - low:
+        return low, high
+    margin = max(18 - size // 2, size // 2)
+    return max(low, first - margin), min(high, last + margin)
 
 
 def ticks(wishes: list[int], low: float, high: float, apart: float) -> list[int]:

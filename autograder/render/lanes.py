@@ -8,7 +8,7 @@ import numpy as np
 
 from autograder.records import Access
 from autograder.render import geometry, style
-from autograder.render.cells import FEW, GAP, describe, paint, ticks
+from autograder.render.cells import FEW, GAP, closer, describe, paint, ticks
 from autograder.render.geometry import Lanes, Page
 from autograder.render.neutral import count, neutral, spaced
 from autograder.render.sheets import sheet
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["lanes_over_array", "paint_row"]
+
+_DIGITS = 90  # that fit side by side into a strip of cells
 
 
 def lanes_over_array(access: Access, program: int | None = None) -> Figure:
@@ -104,6 +106,9 @@ def _stretch(layout: Page, placed: Lanes) -> tuple[int, int, bool]:
             right = min(right, n + most - have)
         if low < 0:
             left = max(left, have - most)
+    if placed.how_many(BEYOND):
+        outside = placed.columns[placed.states == BEYOND]
+        left, right = closer(left, right, int(outside.min()), int(outside.max()) + 1)
     return left, right, low < left or high > right
 
 
@@ -139,6 +144,9 @@ def _numbers(
         ]
         if len({c for c, _, _ in spots}) < len(spots):
             return  # several lanes in one cell: numbers would lie over each other
+    digits = max((len(str(number)) for _, number, _ in spots), default=1)
+    if digits * (right - left) > _DIGITS:
+        return
     for column, number, state in spots:
         colour = {BEYOND: style.PAPER, MASKED: style.MUTED}.get(state, style.ON_FILL)
         text = axes.text(column + 0.5, y + 0.41, str(number), color=colour, **style.IN_CELL)

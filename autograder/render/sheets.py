@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from autograder.records import Access
 from autograder.render import geometry, style
-from autograder.render.cells import CELLS, FEW, GAP, describe, paint, ticks
+from autograder.render.cells import CELLS, FEW, GAP, closer, describe, paint, ticks
 from autograder.render.geometry import Lanes, Page
 from autograder.render.neutral import spaced
-from autograder.render.style import MASKED
+from autograder.render.style import BEYOND, MASKED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,12 +51,20 @@ def _around(layout: Page, placed: Lanes) -> tuple[int, int, int, int]:
     """The window of the close-up: the lanes, and a margin where the tensor goes on."""
     top, left, height, width = placed.box
     if max(layout.rows, layout.columns) <= FEW:  # a small tensor is shown whole
-        return geometry.union((0, 0, layout.rows, layout.columns), placed.box)
+        top, left, height, width = geometry.union((0, 0, layout.rows, layout.columns), placed.box)
+        # A pitch that is far too small throws lanes far out: the tensor must not become a speck.
+        return top, left, min(height, 3 * layout.rows + 12), min(width, 3 * layout.columns + 12)
     down, across = max(1, height // 6), max(1, width // 6)
     first = (max(min(0, top), top - down), max(min(0, left), left - across))
     bottom, right = top + height, left + width
     bottom = min(bottom + down, max(bottom, layout.rows))
     right = min(right + across, max(right, layout.columns))
+    outside = placed.states == BEYOND
+    if outside.any():
+        rows, columns = placed.rows[outside], placed.columns[outside]
+        top, bottom = closer(first[0], bottom, int(rows.min()), int(rows.max()) + 1)
+        left, right = closer(first[1], right, int(columns.min()), int(columns.max()) + 1)
+        first = (top, left)
     return (*first, bottom - first[0], right - first[1])
 
 
