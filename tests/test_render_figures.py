@@ -12,6 +12,7 @@ import pytest
 from autograder.records import Access, View
 from autograder.render import style
 from autograder.render.figures import (
+    counts_of,
     coverage,
     error_map,
     lanes_over_array,
@@ -265,6 +266,15 @@ def test_coverage_says_what_is_missing_and_where():
     assert drawn(figure, 3) == 1 and drawn(figure, 2) == 1
     few = np.array([[1, 1, 0], [1, 2, 1]])
     check(coverage(few), "1 cell never written and 1 cell written more than once", "2", "0")
+
+
+def test_counts_come_from_stores():
+    whole = counts_of(vector(10, 4, range(3)))
+    assert whole.tolist() == [1] * 10  # lanes outside write no cell
+    assert counts_of(vector(10, 4, [0, 2], mask=True)).tolist() == [1] * 4 + [0] * 4 + [1] * 2
+    twice = counts_of([tile(10, 12, 4, 8, mask=True), tile(10, 12, 4, 8, mask=True, programs=[3])])
+    assert twice.shape == (10, 12) and (twice[4:8, 8:] == 2).all() and twice.sum() == 120 + 16
+    check(coverage(twice), "16 cells written more than once")
 
 
 def test_one_odd_cell_among_ten_million_is_drawn():

@@ -16,7 +16,7 @@ from autograder.records import Access
 from autograder.render import style
 from autograder.render.cells import GAP
 from autograder.render.lanes import lanes_over_array
-from autograder.render.maps import coverage, error_map
+from autograder.render.maps import counts_of, coverage, error_map
 from autograder.render.neutral import count, neutral, spaced
 from autograder.render.tiles import program_map, tiles_of
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "counts_of",
     "coverage",
     "error_map",
     "lanes_over_array",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from autograder.records import Access
 from autograder.render import geometry, style
 from autograder.render.cells import GAP, paint
 from autograder.render.neutral import count, neutral, spaced
@@ -13,7 +15,7 @@ from autograder.render.neutral import count, neutral, spaced
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["coverage", "error_map"]
+__all__ = ["counts_of", "coverage", "error_map"]
 
 # Bins (rows, columns) that a picture resolves: few enough that one odd cell can still be seen.
 _SHEET = (100, 150)
@@ -33,6 +35,21 @@ _ERRORS = {
     _FAR: style.STATES[style.BEYOND],
     _NOT_FINITE: dict(facecolor="#101418", edgecolor=style.MUTED, hatch="\\\\\\\\"),
 }
+
+
+def counts_of(stores: Access | Iterable[Access]) -> np.ndarray:
+    """How often each cell of one tensor was written, for ``coverage``.
+
+    ``stores`` are accesses of all programs to the same view. The counts lie as memory does: axes
+    by falling stride, so a transposed tensor comes out as its rows in memory.
+    """
+    stores = [stores] if isinstance(stores, Access) else list(stores)
+    layout = geometry.page(stores[0].view)
+    counts = np.zeros((layout.rows, layout.columns), np.int64)
+    for access in stores:
+        cells = layout.cells(access.offsets[access.active & access.inside])
+        np.add.at(counts, cells, 1)
+    return counts[0] if layout.flat and layout.rows else counts
 
 
 def coverage(counts: np.ndarray, name: str = "the output") -> Figure:
