@@ -69,7 +69,7 @@ grade: setup  ## grade submitted/, e.g. make grade A=02
 	$(PY) -m autograder grade $(A) $(GRADE_FLAGS)
 
 bench: setup  ## measure the interpreter and the grader
-	$(PY) -m bench
+	$(PY) -m tests.bench
 
 lint: setup  ## check style and format
 	$(PY) -m ruff check .
