@@ -68,6 +68,16 @@ def test_a_finding_takes_at_most_five_lines_and_keeps_its_question(length, word)
     assert said.endswith("Which condition tells a lane that it has a number to work on?")
 
 
+def test_a_long_message_of_the_compiler_is_worth_more_than_the_question():
+    short, long = "tl.arange needs a power of two.", "Say it in a power of two. " * 13
+    for message, asked in ((short, True), (long, False)):
+        verdict = failed(Finding("compile", message, "add_kernel", line=7))
+        (block,) = blocks(verdict_text(verdict, EXERCISE))
+        said = " ".join(line.strip() for line in block)
+        assert len(block) <= 5 and message.strip() in said
+        assert (NOTES["compile"] in said) == asked
+
+
 def test_only_the_first_findings_are_told_and_the_rest_is_counted():
     findings = [replace(OUTSIDE, line=line, argument=f"a{line}") for line in range(1, 9)]
     text = verdict_text(failed(*findings), EXERCISE)

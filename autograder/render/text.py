@@ -96,7 +96,11 @@ def _findings(verdict: Verdict, exercise: Exercise | None) -> list[str]:
 def _finding(fault: Fault) -> str:
     head = " · ".join(part for part in (fault.aspect, fault.where, fault.cases) if part)
     head = textwrap.shorten(f"✗ {head}", WIDTH, placeholder=" …")
-    # The question is worth more than the end of a long message, so the message gives way.
+    # The question is worth more than the end of a long message, so the message gives way; but
+    # one of the compiler or the interface says itself what to do.
+    both = _lines(f"{fault.message} {fault.note}")
+    if len(both) >= LINES and fault.finding.kind in ("compile", "interface"):
+        return head + "\n" + _wrapped(fault.message, LINES - 1)
     room = len(fault.message)
     while True:
         message = textwrap.shorten(fault.message, room, placeholder=" …")
