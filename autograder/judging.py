@@ -6,6 +6,7 @@ imports neither torch nor triton.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ import numpy as np
 from autograder.floats import is_float
 from autograder.ir.access import POISONS
 from autograder.ir.findings import Faults
+from autograder.ir.l2 import order_finding
 from autograder.records import (
     Case,
     CaseResult,
@@ -49,19 +51,23 @@ def judge_traces(
     inputs = [a for a in arguments[:own] if isinstance(a, np.ndarray)]
     gradients = arguments[own:]
     first: CaseResult | None = None
+    counted = case.sizes.get("counted", False)
     # A kernel that asks for a hundred times what it may is stopped: it would only take long.
     budget = max(1 << 24, 100 * (exercise.limit(case) or 1 << 22))
     try:
         for number, trace in enumerate(traces):
-            for order in orders if number == 0 else orders[:1]:
-                run = examine(
-                    trace,
-                    inputs,
-                    gradients,
-                    order=order,
-                    keep_accesses=keep_accesses and not first,
-                    budget=budget,
-                )
+            for order in orders if number == 0 and not counted else orders[:1]:
+                if counted:
+                    run = _count(exercise, case, trace, inputs, gradients, budget)
+                else:
+                    run = examine(
+                        trace,
+                        inputs,
+                        gradients,
+                        order=order,
+                        keep_accesses=keep_accesses and not first,
+                        budget=budget,
+                    )
                 result = judge_case(exercise, case, run, arguments)
                 if number and result.findings:
                     result = replace(
@@ -78,6 +84,27 @@ def judge_traces(
         return not_checked(case, str(error))
     assert first is not None, "a case needs at least one trace"
     return first
+
+
+def _count(exercise: Exercise, case: Case, trace: Trace, inputs, gradients, budget: int) -> Run:
+    """A run without values, for a case that is there for its addresses and their order."""
+    run = replay(
+        trace,
+        inputs,
+        gradients,
+        count_only=True,
+        keep_touches=exercise.order is not None,
+        budget=budget,
+    )
+    findings = list(run.findings)
+    stored = sum(t.stored for t in run.traffic)
+    asked = sum(math.prod(output.shape) for output in exercise.outputs(case))
+    if stored < asked:
+        message = f"The programs store {stored} elements, the result has {asked}."
+        findings.append(Finding("unwritten", message, lanes=asked - stored))
+    if exercise.order is not None and (finding := order_finding(run, exercise.order)):
+        findings.append(finding)
+    return replace(run, findings=tuple(findings), touches=())
 
 
 _OTHERS = tuple(p for p in POISONS if p != "nan")

@@ -214,6 +214,26 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Touch:
+    """The memory sectors that one memory operation of some programs of a launch touched.
+
+    ``programs[i]`` touched ``sectors[ends[i - 1] : ends[i]]``, 32 bytes each, counted from the
+    start of ``view``'s buffer; the elements lie between ``first[i]`` and ``last[i]``, offsets from
+    the start of ``view`` (first > last: all lanes were off). A program's touches stand in the order
+    of its operations. This is what a model of the L2 cache lives on.
+    """
+
+    launch: int
+    operation: str  # "load", "store" or "atomic"
+    view: View
+    programs: np.ndarray  # (P,) linear program ids
+    sectors: np.ndarray
+    ends: np.ndarray  # (P,)
+    first: np.ndarray  # (P,)
+    last: np.ndarray  # (P,)
+
+
+@dataclass(frozen=True)
 class Finding:
     """One fault: what, where, how many lanes, and a sentence or two for the student."""
 
@@ -270,6 +290,7 @@ class Run:
     # are a fault only if `digest` or the outputs differ between two poisons.
     undefined: tuple[tuple, ...] = ()
     digest: int = 0
+    touches: tuple[Touch, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -309,6 +330,19 @@ class Case:
 
 
 @dataclass(frozen=True)
+class ProgramOrder:
+    """Asks for an order of programs that spares memory: an L2 cache that holds
+    ``bytes_per_element`` times the elements of an output tile fetches at most ``slack`` times what
+    it fetches for the same tiles in groups of ``group`` rows, ``at_once`` programs at a time.
+    """
+
+    group: int
+    at_once: int
+    bytes_per_element: int
+    slack: float = 1.0
+
+
+@dataclass(frozen=True)
 class Exercise:
     """What is asked and how it is judged. Functions get NumPy float64 arrays.
 
@@ -318,6 +352,8 @@ class Exercise:
     * ``tolerance(case, arguments, expected)``: largest allowed |difference| per output,
       arrays that broadcast; derived from roundings, not tuned.
     * ``limit(case)``: most elements loads and stores may request, or None.
+    * ``order``: judges, where it is given, in which order programs take their tiles. A case whose
+      sizes say ``counted`` is there for that: addresses are followed, values are not computed.
     * ``machine``: ``"triton"`` (recorded and interpreted) or ``"numpy"`` (unit 01) or ``"quiz"``.
     * ``drive(solution, arguments)``: how a NumPy exercise is run (unit 01 only).
     """
@@ -338,6 +374,7 @@ class Exercise:
     machine: str = "triton"
     drive: Callable[..., tuple] | None = None
     backward: bool = False
+    order: ProgramOrder | None = None
     compiled: Case | None = None  # the case whose blocks and dtype the compile proof grades
     notes: Mapping[str, str] = field(default_factory=dict)  # finding kind -> what to look at
 

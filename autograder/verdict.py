@@ -35,7 +35,8 @@ def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> Ca
     """
     findings = [_with_names(exercise, finding) for finding in run.findings]
     error = None
-    if not any(f.kind == "interface" for f in findings):
+    counted = case.sizes.get("counted", False)  # nothing was computed that could be compared
+    if not counted and not any(f.kind == "interface" for f in findings):
         wide = tuple(
             a.astype(np.float64) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a
             for a in arguments

@@ -17,7 +17,7 @@ from autograder.ir.atomics import modify
 from autograder.ir.findings import Faults
 from autograder.ir.memory import CONSTANT, FOREIGN, INPUT, UNINITIALISED, Batch, Pointer, Window
 from autograder.ir.races import Races
-from autograder.records import Access, CouldNotCheck, Rejected
+from autograder.records import Access, CouldNotCheck, Rejected, Touch
 
 SECTOR = 32  # bytes: the unit in which the card's L2 talks to memory
 _LATER = np.iinfo(np.int64).max  # sorts after every sector
@@ -39,6 +39,8 @@ class Memory:
     written: frozenset[int] = frozenset()  # numbers of buffers that this kernel may write
     keep: np.ndarray | None = None  # programs whose accesses are kept for pictures
     accesses: list[Access] = field(default_factory=list)
+    touches: list[Touch] | None = None  # None: nobody asks which sectors were touched
+    launch: int = 0  # the launch's number, for touches
     undefined: dict[tuple, list] = field(default_factory=dict)  # loads without `other` -> lanes
     budget: int = 1 << 40  # lanes that may still touch memory, masked ones included
     needed: frozenset[str] | None = None  # count only: values that are loaded all the same
@@ -204,7 +206,7 @@ class Memory:
             window.loaded += moved
         else:
             window.stored += moved
-        window.sectors += self._sectors(window, pointer, mask, batch)
+        window.sectors += self._sectors(verb, window, pointer, mask, batch)
         if clean or bad is not None and not bad.any():
             return index if clean else np.where(ok, index, 0), mask
         return np.where(ok, index, 0), ok if mask is None else ok & mask
@@ -261,7 +263,7 @@ class Memory:
             self.poison if site else "nan"
         ]
 
-    def _sectors(self, window, pointer, mask, batch) -> int:
+    def _sectors(self, verb, window, pointer, mask, batch) -> int:
         """Distinct 32-byte sectors of one memory operation, summed over the programs."""
         size = ITEMSIZE[pointer.dtype]
         shift = np.int64((SECTOR // size).bit_length() - 1)
@@ -279,7 +281,36 @@ class Memory:
         distinct = np.count_nonzero(step) + len(rows)
         if masked:  # what stands for masked lanes is no sector
             distinct -= int((rows[:, -1] == _LATER).sum())
+        if self.touches is not None:
+            used = np.ones(rows.shape, bool)
+            np.not_equal(step, 0, out=used[:, 1:])
+            if masked:
+                used &= rows != _LATER
+            self._touch(verb, window, pointer, mask, rows, used, batch)
         return int(distinct) * copies
+
+    def _touch(self, verb, window, pointer, mask, rows, used, batch) -> None:
+        """Note the sectors of one operation: ``rows`` sorted by program, ``used`` their first."""
+        size = ITEMSIZE[pointer.dtype]
+        offset = pointer.offset if mask is None else np.broadcast_arrays(pointer.offset, mask)[0]
+        on = True if mask is None else np.broadcast_to(mask, offset.shape)
+        axes = tuple(range(1, offset.ndim))
+        first = np.min(offset, axis=axes, initial=_LATER >> 3, where=on) * size // window.itemsize
+        last = np.max(offset, axis=axes, initial=-1, where=on) * size // window.itemsize
+        copies = len(batch) // len(rows)
+        counts = used.sum(axis=1)
+        self.touches.append(
+            Touch(
+                self.launch,
+                verb,
+                window.view,
+                batch.programs,
+                np.tile(rows[used], copies),
+                np.cumsum(np.tile(counts, copies)),
+                np.resize(first, len(batch)),
+                np.resize(last, len(batch)),
+            )
+        )
 
     def _keep(self, op, verb, window, pointer, mask, ok, shape, batch):
         rows = np.flatnonzero(np.isin(batch.programs, self.keep))

@@ -76,6 +76,7 @@ def replay(
     poisoned: tuple[int, str] | None = None,
     keep_accesses: bool = False,
     count_only: bool = False,
+    keep_touches: bool = False,
     budget: int = MAX_LANES,
 ) -> Run:
     """One run of a trace.
@@ -87,12 +88,16 @@ def replay(
     names a (line, argument), in that one. ``keep_accesses``: keep lanes of some programs for
     pictures. ``count_only``: bounds, traffic and operations without values, for sizes at which
     computing would take too long; inputs may then be missing, unless addresses depend on them.
+    ``keep_touches``: keep which sectors every program touched, for a model of the L2 cache.
     ``budget``: lanes that may touch memory; more raise Rejected, kind "traffic".
     Raises CouldNotCheck for what the interpreter does not know.
     """
-    return _Replay(
+    run = _Replay(
         trace, inputs, gradients, order, poison, poisoned, keep_accesses, count_only, budget
-    ).run()
+    )
+    if keep_touches:
+        run.touches = []
+    return run.run()
 
 
 def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarray]) -> None:
@@ -130,6 +135,7 @@ class _Replay:
         self.traffic: dict[str, Traffic] = {}
         self.operations = Operations()
         self.accesses: list = []
+        self.touches: list | None = None
         self.undefined: list = []
         self.changed: dict[str, None] = {}
         self.digest: list[int] = []
@@ -164,6 +170,7 @@ class _Replay:
             changed=tuple(self.changed),
             undefined=tuple(self.undefined),
             digest=hash(tuple(self.digest)),
+            touches=tuple(self.touches or ()),
         )
 
     def _units(self) -> dict[int, int]:
@@ -294,6 +301,8 @@ class _Replay:
             self.poisoned,
             frozenset(written),
             keep=self._kept(event.grid) if self.keep_accesses else None,
+            touches=self.touches,
+            launch=len(self.digest),
             budget=self.budget,
         )
         slice_ = needed(function) if self.count_only else None
