@@ -145,6 +145,28 @@ def test_hooks_of_configs_run_and_reset_to_zero_warns():
     assert "reset_to_zero of kernel zeroes out_ptr" in hook.warnings[0]
 
 
+@triton.jit
+def add_into(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(x_ptr + offsets, x + 1, mask=offsets < n)
+    tl.atomic_add(out_ptr, tl.sum(tl.where(offsets < n, x, 0.0)))
+
+
+def test_tuning_in_place_is_warned_about():
+    said = "add_into changes `{}` in place"
+    for options, names in (
+        ({}, ["x_ptr", "out_ptr"]),
+        ({"restore_value": ["x_ptr"]}, ["out_ptr"]),
+        ({"restore_value": ["x_ptr", "out_ptr"]}, []),
+    ):
+        kernel = triton.autotune(CONFIGS, key=["n"], **options)(add_into)
+        _, hook = launches(lambda kernel=kernel: kernel[(1,)](X, torch.zeros(1), 96))
+        assert [w.split(", and")[0] for w in hook.warnings] == [said.format(n) for n in names]
+    single = triton.autotune(CONFIGS[:1], key=["n"])(add_into)
+    assert launches(lambda: single[(1,)](X, torch.zeros(1), 96))[1].warnings == []
+
+
 def test_what_autotuning_chooses_cannot_be_given():
     with pytest.raises(Rejected, match="launched with BLOCK, which autotuning chooses"):
         launches(lambda: tuned_kernel(CONFIGS)[(1,)](X, X, 96, BLOCK=32))

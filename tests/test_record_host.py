@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import torch
 import triton
+from triton.compiler import ASTSource
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from autograder.records import (
     Fill,
     Foreign,
+    Launch,
     Peek,
     Rejected,
     Tensor,
@@ -138,6 +140,25 @@ def test_a_copy_to_the_host_is_a_copy():
         return host.cuda()
 
     assert kinds(record(function, (X,))).count("Copy") == 2
+
+
+def test_a_kernel_compiled_by_hand(tmp_path):
+    def function(x):
+        source = ASTSource(
+            double_kernel,
+            {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"},
+            {(3,): 32},
+        )
+        out = torch.empty_like(x)
+        compiled = triton.compile(source)
+        compiled[(1, 1, 1)](x, out, 24, 32)
+        compiled[(2, 1, 1)](x, out, 24)
+        return out
+
+    with triton.knobs.cache.scope():
+        triton.knobs.cache.dir = str(tmp_path)
+        trace = record(function, (X,))
+    assert [e.grid[0] for e in only(trace, Launch)] == [1, 2] and len(trace.kernels) == 1
 
 
 def test_a_device_that_was_chosen_outside_without_a_card():

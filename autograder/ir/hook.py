@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,9 @@ from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
 from autograder.ir.lower import bind
-from autograder.records import Kernel, Rejected
+from autograder.ir.parse import parse
+from autograder.ir.reach import may_read, may_write
+from autograder.records import CouldNotCheck, Kernel, Rejected
 
 __all__ = ["Hook", "hooked"]
 
@@ -38,6 +41,7 @@ class Hook:
 
     configs: int = 1  # the most autotune configurations that one kernel had, after pruning
     warnings: list[str] = field(default_factory=list)
+    launched: Kernel | None = None  # the last one
 
 
 @contextmanager
@@ -57,6 +61,7 @@ def hooked(
         if isinstance(kernel, InterpretedFunction) and _INTERPRETER not in hook.warnings:
             hook.warnings.append(_INTERPRETER)
         record, values, bound = bind(kernel, args, kwargs)
+        hook.launched = record
         on_launch(record, _grid(record.name, grid, bound), values)
         return compiled_as(kernel, record, bound, kwargs)
 
@@ -140,9 +145,29 @@ def _tuned(tuner: Autotuner, args: tuple, kwargs: dict, index: int, hook: Hook, 
         # Readable in the host function after the launch, gone when the recording ends.
         stack.callback(_put_back, tuner, "best_config", before)
         tuner.best_config = chosen
-        return tuner.fn.run(*args, **kwargs, **chosen.all_kwargs())
+        result = tuner.fn.run(*args, **kwargs, **chosen.all_kwargs())
+        if len(configs) > 1 and hook.launched is not None:
+            safe = {*tuner.restore_value, *tuner.reset_to_zero}
+            hook.warnings += [
+                f"{hook.launched.name} changes `{name}` in place, and autotuning runs it many "
+                "times on the same tensor: name it in restore_value (or reset_to_zero)."
+                for name in _in_place(hook.launched.ir, hook.launched.parameters)
+                if name.split(".")[0] not in safe
+            ]
+        return result
     finally:
         _put_back(tuner, "nargs", before)
+
+
+@lru_cache(maxsize=64)
+def _in_place(ir: str, parameters: tuple[str, ...]) -> tuple[str, ...]:
+    """The parameters that a kernel both reads and writes, as far as its IR tells."""
+    try:
+        function = parse(ir)
+    except CouldNotCheck:  # the judge meets the same IR and says so
+        return ()
+    both = (may_read(function) or frozenset()) & (may_write(function) or frozenset())
+    return tuple(parameters[i] for i in sorted(both))
 
 
 def _put_back(owner: Any, name: str, before: dict) -> None:

@@ -1,5 +1,6 @@
-"""Which parameters' memory a kernel may write: so that reads of all others need no race tracking.
+"""Which parameters' memory a kernel may write, or read.
 
+Reads of what no kernel writes need no race tracking; what is read and written is changed in place.
 Values that may hold the same pointer are united (flow-insensitive, over-approximate); a parameter
 is written if a store or an atomic goes through a pointer of its class.
 """
@@ -13,6 +14,14 @@ _WRITES = {
     "tt.atomic_rmw",
     "tt.atomic_cas",
     "tt.descriptor_store",
+    "tt.descriptor_reduce",
+}
+_READS = {
+    "tt.load",
+    "tt.atomic_rmw",
+    "tt.atomic_cas",
+    "tt.descriptor_load",
+    "tt.descriptor_gather",
     "tt.descriptor_reduce",
 }
 
@@ -33,31 +42,38 @@ class _Classes:
 
 def may_write(function: Function) -> frozenset[int] | None:
     """Positions of the parameters that the kernel may write; None: any of them."""
-    classes, written, opaque = _Classes(), set(), [False]
-    _visit(function.body, classes, written, opaque, function)
-    for callee in function.callees.values():
-        if callee is not function:
-            _visit(callee.body, classes, written, opaque, function)
+    return _touched(function, _WRITES)
+
+
+def may_read(function: Function) -> frozenset[int] | None:
+    """Positions of the parameters that the kernel may read; None: any of them."""
+    return _touched(function, _READS)
+
+
+def _touched(function: Function, operations: set[str]) -> frozenset[int] | None:
+    classes, touched, opaque = _Classes(), set(), [False]
+    for body in {id(f): f.body for f in (function, *function.callees.values())}.values():
+        _visit(body, classes, touched, opaque, function, operations)
     if opaque[0]:
         return None
-    targets = {classes.find(name) for name in written}
+    targets = {classes.find(name) for name in touched}
     return frozenset(
         i for i, (name, _) in enumerate(function.parameters) if classes.find(name) in targets
     )
 
 
-def _visit(region: Region, classes, written: set, opaque: list, function: Function) -> None:
+def _visit(region: Region, classes, touched: set, opaque: list, function, operations) -> None:
     for block in region.blocks:
         for op in block.ops:
             _unite(op, classes, opaque, function)
-            if op.name in _WRITES:
-                written.add(op.operands[0])
+            if op.name in operations:
+                touched.add(op.operands[0])
             for label, arguments in op.successors:
                 target = next((b for b in region.blocks if b.label == label), None)
                 for a, b in zip(arguments, target.arguments if target else (), strict=False):
                     classes.unite(a, b)
             for inner in op.regions:
-                _visit(inner, classes, written, opaque, function)
+                _visit(inner, classes, touched, opaque, function, operations)
 
 
 def _unite(op: Op, classes, opaque: list, function: Function) -> None:
