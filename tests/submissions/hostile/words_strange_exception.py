@@ -1,5 +1,5 @@
 # An exception that cannot be shown.
-# status: infrastructure
+# status: infrastructure crash
 class Odd(BaseException):
     def __str__(self):
         raise self
