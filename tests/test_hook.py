@@ -163,6 +163,8 @@ def test_tuning_in_place_is_warned_about():
         kernel = triton.autotune(CONFIGS, key=["n"], **options)(add_into)
         _, hook = launches(lambda kernel=kernel: kernel[(1,)](X, torch.zeros(1), 96))
         assert [w.split(", and")[0] for w in hook.warnings] == [said.format(n) for n in names]
+    _, hook = launches(lambda: tuned_kernel(CONFIGS)[(1,)](X, X, 96))
+    assert hook.warnings == []  # it reads x_ptr and writes out_ptr, at the same offsets
     single = triton.autotune(CONFIGS[:1], key=["n"])(add_into)
     assert launches(lambda: single[(1,)](X, torch.zeros(1), 96))[1].warnings == []
 

@@ -104,7 +104,8 @@ def _unite(op: Op, classes, opaque: list, function: Function) -> None:
                 for a, b in zip(op.results, block.ops[-1].operands, strict=False):
                     classes.unite(a, b)
     elif op.results and op.result_types and _holds_pointers(op):
-        for operand in op.operands:
+        # The offsets of tt.addptr are numbers: uniting them would unite every pointer they move.
+        for operand in op.operands[:1] if op.name == "tt.addptr" else op.operands:
             classes.unite(operand, op.results[0])
 
 
