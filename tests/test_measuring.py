@@ -51,7 +51,7 @@ def test_a_timing_becomes_bytes_over_time_and_a_share_of_the_cards_peak(monkeypa
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
-    monkeypatch.setattr("triton.testing.do_bench", lambda function, **_: (2.0, 1.9, 2.2))
+    monkeypatch.setattr(measuring, "_in_turn", lambda *_: {"add": [2.2, 1.9, 2.0, 2.0, 2.0]})
     result = measure(
         lambda n: {"add": lambda: None}, (2**26,), bytes_of=lambda n: 12 * n, expect=""
     )
@@ -67,11 +67,67 @@ def test_more_than_the_peak_is_not_left_without_a_word(monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
-    monkeypatch.setattr("triton.testing.do_bench", lambda function, **_: (0.001, 0.001, 0.001))
+    monkeypatch.setattr(measuring, "_in_turn", lambda *_: {"add": [0.001] * 9})
     result = measure(
         lambda n: {"add": lambda: None}, (2**20,), bytes_of=lambda n: 12 * n, expect=""
     )
     assert "Above 100 % of peak" in repr(result)
+
+
+class FakeCard:
+    """A clock that advances by what a run takes, and notes what happened."""
+
+    def __init__(self):
+        self.now, self.log = 0.0, []
+        self.active = self
+
+    def get_device_interface(self):
+        return self
+
+    def get_empty_cache_for_benchmark(self):
+        return "cache"
+
+    def clear_cache(self, cache):
+        self.log.append("L2 emptied")
+
+    def synchronize(self):
+        pass
+
+    def Event(self, enable_timing):
+        card = self
+
+        class Event:
+            def record(self):
+                self.at = card.now
+
+            def elapsed_time(self, end):
+                return end.at - self.at
+
+        return Event()
+
+    def takes(self, name, ms):
+        def run():
+            self.log.append(name)
+            self.now += ms
+
+        return run
+
+
+def test_rivals_take_turns_on_an_empty_cache_and_each_round_begins_with_another(monkeypatch):
+    card = FakeCard()
+    monkeypatch.setattr("triton.runtime.driver", card)
+    functions = {"a": card.takes("a", 1.0), "b": card.takes("b", 3.0), "c": card.takes("c", 2.0)}
+    times = measuring._in_turn(functions, warmup=4, rep=20)
+    assert {name: set(t) for name, t in times.items()} == {"a": {1.0}, "b": {3.0}, "c": {2.0}}
+    assert len(times["a"]) == 10  # 20 ms a function, 6 ms a round
+    assert card.log[::2] == ["L2 emptied"] * (len(card.log) // 2)
+    assert card.log[1::2][-30:-21] == ["a", "b", "c", "b", "c", "a", "c", "a", "b"]
+
+
+def test_a_slow_rival_still_runs_often_enough_for_a_spread(monkeypatch):
+    card = FakeCard()
+    monkeypatch.setattr("triton.runtime.driver", card)
+    assert len(measuring._in_turn({"a": card.takes("a", 500.0)}, 25, 100)["a"]) == 9
 
 
 @pytest.mark.parametrize("wrong", [torch.zeros(8), None, torch.ones(8, dtype=torch.float16)])
@@ -79,7 +135,7 @@ def test_a_wrong_kernel_has_no_speed(monkeypatch, wrong):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
-    monkeypatch.setattr("triton.testing.do_bench", never)
+    monkeypatch.setattr(measuring, "_in_turn", never)
     result = measure(
         lambda n: {"add": lambda: wrong, "torch": lambda: torch.ones(8)},
         (8,),
@@ -88,6 +144,12 @@ def test_a_wrong_kernel_has_no_speed(monkeypatch, wrong):
     )
     assert result.timings == ()
     assert "Nothing was measured: at n = 8, add does not give what torch gives" in repr(result)
+
+
+def test_a_function_that_rounds_at_every_step_may_be_left_unchecked():
+    functions = {"naive": lambda: torch.zeros(8), "torch": lambda: torch.ones(8)}
+    assert "naive does not give" in measuring._difference(functions, ())
+    assert measuring._difference(functions, ("naive",)) == ""
 
 
 def test_versions_name_what_runs_here(no_card):

@@ -1,4 +1,4 @@
-"""Inputs of a case, made from its seed: random, asymmetric, never twice the same for two arguments."""
+"""Inputs of a case, made from its seed: random, asymmetric, different for every argument."""
 
 from __future__ import annotations
 

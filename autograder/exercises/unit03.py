@@ -22,7 +22,7 @@ from autograder.records import Case, Exercise, Tensor
 
 
 def _matrix(case: Case) -> Tensor:
-    """x as a case's sizes say: M, N, dtype, and where given fill and strides (of row, of column)."""
+    """x as a case's sizes say: M, N, dtype and, where given, fill and strides (row, column)."""
     sizes = case.sizes
     strides = sizes.get("strides")
     return Tensor(

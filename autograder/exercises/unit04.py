@@ -237,7 +237,7 @@ RMSNORM = Exercise(
     notes=_NOTES
     | {
         "traffic": "3MN is x once, the weights once for each row, and the output once. Which of "
-        "them is loaded a second time?",
+        "them is loaded a second time, or by programs that have no row?",
     },
 )
 
@@ -259,8 +259,8 @@ LAYERNORM = Exercise(
         "different about their blocks?",
         "The lane beyond the row reads 0, and the mean is right: a 0 changes no sum. But what has "
         "become of that 0 when it enters the next sum?",
-        "x − mean is −mean in a lane beyond the row, and its square is no 0. Make it 0 again before "
-        "squaring: centered = tl.where(mask, x − mean, 0.0).",
+        "x − mean is −mean in a lane beyond the row, and its square is no 0. Make it 0 again "
+        "before squaring: centered = tl.where(mask, x − mean, 0.0).",
     ),
     notes=_NOTES
     | {
@@ -280,10 +280,10 @@ RMSNORM_BACKWARD = Exercise(
     arguments=_arguments(1),
     reference=_rmsnorm_backward,
     tolerance=_backward_tolerance,
-    limit=_reads_and_writes(8, lambda m, n: 2 * m + 3 * n),
+    limit=_reads_and_writes(8, lambda m, n: 2 * m + 32 * n),
     outputs=_matrix_and_gradients,
     results=("y", "the gradient dx", "the gradient dw"),
-    limit_text="8MN + 2M + 3N",
+    limit_text="8MN + 2M + 32N",
     backward=True,
     compiled=_case("compiled", 16, 896, "bfloat16", eps=1e-6),
     hints=(
@@ -299,10 +299,11 @@ RMSNORM_BACKWARD = Exercise(
     | {
         "race": "Every row adds to dw, and programs run at the same time. Either each add is "
         "atomic, or each program has a partial sum of its own.",
-        "traffic": "Forward takes 3MN. Backward reads x, dy and w, writes dx, and adds to dw at "
-        "most once a row: 5MN. Partial sums of one row each would be written and read again.",
-        "values": "If y is right: is it dx or dw that differs? dx without its second term is r·w·dy; "
-        "dw is summed over rows, and in float32.",
+        "traffic": "Forward takes 3MN. Backward reads x, dy and w, writes dx, and adds to dw once a "
+        "row: 5MN. A partial sum for each row would be written and read again: let a program have "
+        "many rows.",
+        "values": "If y is right: is it dx or dw that differs? dx without its second term is "
+        "r·w·dy; dw is summed over rows, and in float32.",
         "torch_computed": "dw.sum(0) in Python is torch's work: let a kernel add up the rows.",
         "interface": "forward gets (ctx, x, w, eps); backward gets (ctx, dy) and returns one "
         "thing for each input of forward: dx, dw and None for eps.",

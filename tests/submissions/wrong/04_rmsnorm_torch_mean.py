@@ -1,0 +1,24 @@
+# expect: torch_computed kernel
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rmsnorm_kernel(x_ptr, w_ptr, out_ptr, r_ptr, x_stride, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * x_stride + cols, mask=mask, other=0.0).to(tl.float32)
+    w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+    r = tl.load(r_ptr + row)
+    tl.store(out_ptr + row * n_cols + cols, x * r * w, mask=mask)
+
+
+def rmsnorm(x, w, eps=1e-6):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    rows, cols = x.shape
+    r = torch.rsqrt(x.float().pow(2).mean(dim=1) + eps)
+    block = triton.next_power_of_2(cols)
+    rmsnorm_kernel[(rows,)](x, w, out, r, x.stride(0), cols, BLOCK_SIZE=block)
+    return out
