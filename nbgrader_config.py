@@ -41,7 +41,6 @@ c.GenerateAssignment.preprocessors = [
 ]
 
 # ---- Grading: a judge stands where nbgrader would run submissions (docs/GRADING.md)
-from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor  # noqa: E402
 from nbgrader.converters import Autograde  # noqa: E402
 from nbgrader.preprocessors import (  # noqa: E402
     ClearHiddenTests,
@@ -70,12 +69,7 @@ c.Autograde.autograde_preprocessors = [
 ]
 
 # The page that students get: their code and the judge's words; no hidden tests, no script.
-c.GenerateFeedback.preprocessors = [
-    GetGrades,
-    ClearHiddenTests,
-    preprocessors.FeedbackOnly,
-    CSSHTMLHeaderPreprocessor,
-]
+c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTests, preprocessors.FeedbackOnly]
 c.GenerateFeedback.HTMLExporter.template_name = "course_feedback"
 c.GenerateFeedback.HTMLExporter.extra_template_basedirs = [str(preprocessors.TEMPLATES)]
 
