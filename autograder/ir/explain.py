@@ -222,7 +222,7 @@ def explain(
             line = getattr(error.node, "lineno", None)
             if place and line:
                 where, node = (place[0], place[1] + line - 1, error.src), error.node
-        message = _plain(error) or message
+        message = plain(error) or message
         error = error.__cause__
     if where is None:
         sentence = f"{name} does not compile: {_reason(message, None, runtime)}"
@@ -234,7 +234,7 @@ def explain(
     return Rejected(sentence, "compile", line, function)
 
 
-def _plain(error: BaseException) -> str:
+def plain(error: BaseException) -> str:
     """The bare message: Triton often wraps it as ``"ValueError('…')"``."""
     message = str(getattr(error, "error_message", error) or "")
     wrapped = re.fullmatch(r"(\w+)\((.*)\)", message, re.S)
@@ -310,50 +310,3 @@ def _undefined(name: str) -> str:
         f"`{name}` is not defined here. Is it spelled as where it was assigned, assigned on every "
         "path (also when an `if` is not taken), or should it be a parameter of the kernel?"
     )
-
-
-def misfit(
-    error: Exception, name: str, parameters: tuple[str, ...], given: Mapping[str, Any]
-) -> str:
-    """One sentence for a launch of kernel ``name`` whose arguments do not fit its parameters.
-
-    ``given`` maps the parameters that the call did name or place to their values.
-    """
-    message = str(error.args[0]) if isinstance(error, KeyError) else _plain(error)
-    takes = f"{name} takes ({', '.join(parameters)})"
-    missing = re.search(r"missing \d+ required .*?argument", message)
-    if missing:
-        absent = [p for p in re.findall(r"'(\w+)'", message)]
-        return f"{name} is launched without {_list(absent)}: {takes}."
-    if re.search(r"takes .*positional argument", message):
-        return f"{name} is launched with too many arguments: {takes}."
-    twice = re.search(r"multiple values for argument '(\w+)'", message)
-    if twice:
-        return f"{name} gets `{twice[1]}` twice, by its place and by its name: {takes}."
-    unknown = re.search(r"Keyword argument (\w+) was specified but unrecognised", message)
-    if unknown:
-        return f"{name} has no parameter `{unknown[1]}`: {takes}."
-    for parameter, value in given.items():
-        reason = _unfit(value, message)
-        if reason:
-            return f"{name} cannot take {reason} for `{parameter}`."
-    return f"{name} cannot be launched like this: {message}."
-
-
-def _unfit(value: Any, message: str) -> str:
-    kind = type(value).__name__
-    if "too large to represent" in message:
-        return "an integer over 64 bits" if isinstance(value, int) and abs(value) >> 63 else ""
-    if message and message in str(getattr(value, "dtype", "")):
-        return f"a tensor of {message}"
-    if message.startswith("failed to specialize") and message.endswith(kind):
-        if kind == "list":
-            return "a list (a tuple would do)"
-        if hasattr(value, "item"):
-            return f"a NumPy {kind} (int(...) or float(...) makes it a number)"
-        return f"a {kind} (tensors, numbers and tuples of them are fine; a tl.constexpr may be any)"
-    return ""
-
-
-def _list(names: list[str]) -> str:
-    return " and ".join(f"`{name}`" for name in names)

@@ -30,6 +30,7 @@ from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, create_function_from_signature
 
 from autograder.ir import explain, interpreted
+from autograder.ir.misfit import misfit
 from autograder.ir.surroundings import Surroundings, stamp
 from autograder.records import CouldNotCheck, Kernel, Rejected
 
@@ -173,4 +174,4 @@ def _misfit(kernel: JITFunction, error: Exception, args: tuple, kwargs: dict) ->
     given = dict(zip(kernel.arg_names, args, strict=False))
     given |= {name: value for name, value in kwargs.items() if name in kernel.arg_names}
     name = kernel.fn.__name__
-    return Rejected(explain.misfit(error, name, tuple(kernel.arg_names), given), kernel=name)
+    return Rejected(misfit(error, name, tuple(kernel.arg_names), given), kernel=name)

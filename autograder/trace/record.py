@@ -24,10 +24,11 @@ from torch.utils._python_dispatch import _disable_current_modes
 from autograder.ir.hook import hooked
 from autograder.records import CouldNotCheck, Rejected, Tensor, Trace, View
 from autograder.trace.dummies import Values, dummy
+from autograder.trace.lines import is_library
 from autograder.trace.listen import Listen, Looks
 from autograder.trace.pretend import pretend_card
 from autograder.trace.rehearse import rehearse
-from autograder.trace.tape import Execute, Tape, is_library
+from autograder.trace.tape import Execute, Tape
 
 __all__ = ["record"]
 

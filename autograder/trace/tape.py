@@ -8,11 +8,8 @@ The other buffers hold constants; their bytes go into the events when something 
 from __future__ import annotations
 
 import ctypes
-import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +33,7 @@ from autograder.records import (
     Rejected,
     View,
 )
+from autograder.trace.lines import student_line
 
 # Caps of one recording; a course solution needs a hundredth of any of them.
 MAX_EVENTS = 20_000
@@ -162,14 +160,16 @@ class Tape:
         self._sizes.append(storage.nbytes())
         self._total += storage.nbytes()
         if self._total > MAX_BYTES:
-            raise Rejected(f"The function allocates more than {MAX_BYTES >> 20} MB.", line=_line())
+            raise Rejected(
+                f"The function allocates more than {MAX_BYTES >> 20} MB.", line=student_line()
+            )
         return number
 
     def _emit(self, event: Event) -> None:
         if len(self.events) >= MAX_EVENTS:
             raise Rejected(
                 f"The function does more than {MAX_EVENTS} operations on tensors and launches.",
-                line=_line(),
+                line=student_line(),
             )
         self.events.append(event)
 
@@ -191,7 +191,7 @@ class Tape:
             self.settle(tensor)
             self._tainted.add(self._buffer(tensor))
         views = tuple(_as_known(self._look(tensor)) for tensor in tensors)
-        self._emit(Foreign(operation, views, _line()))
+        self._emit(Foreign(operation, views, student_line()))
 
     def constant(self, tensors: Sequence[torch.Tensor]) -> None:
         """Values that torch computed without the inputs now stand in these tensors."""
@@ -205,7 +205,7 @@ class Tape:
 
     def peek(self, operation: str) -> None:
         """The host read a value that depends on the inputs."""
-        peek = Peek(operation, _line())
+        peek = Peek(operation, student_line())
         self.peeks.append(peek)
         self._emit(peek)
 
@@ -233,7 +233,7 @@ class Tape:
                 self._binding(value, name, kernel.name)
                 for value, name in zip(values, kernel.parameters, strict=True)
             )
-            launch = Launch(number, grid, bindings, _line())
+            launch = Launch(number, grid, bindings, student_line())
             self._emit(launch)
             for binding in bindings:
                 if isinstance(binding, Descriptor):
@@ -263,7 +263,7 @@ class Tape:
         kind = type(value).__name__
         raise Rejected(
             f"{kernel} got a {kind} for `{name}`; a launch takes tensors and numbers.",
-            line=_line(),
+            line=student_line(),
             kernel=kernel,
         )
 
@@ -280,7 +280,7 @@ _TRITON_DTYPES = {
 }
 
 
-# ---------------------------------------------------------------- tensors and lines
+# ---------------------------------------------------------------- tensors
 
 
 def storage_key(tensor: torch.Tensor) -> int:
@@ -319,30 +319,3 @@ def _bytes(storage: Any) -> np.ndarray:
     if size == 0:
         return np.zeros(0, np.uint8)
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(storage.data_ptr()))
-
-
-_LIBRARIES = tuple(
-    str(Path(root).resolve()) + "/"
-    for root in {
-        *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        Path(torch.__file__).parent,
-        Path(triton.__file__).parent,
-        Path(__file__).parents[1],
-    }
-)
-_RECORDER = str(Path(__file__).with_name("record.py"))  # who calls record is no student
-
-
-def is_library(file: str) -> bool:
-    """Whether a frame's file is torch's, Triton's, Python's or ours rather than the student's."""
-    return file.startswith(("<frozen", "<string>", "<__", *_LIBRARIES))
-
-
-def _line() -> int:
-    """The line of the student's code that is running, 0 if there is none."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != _RECORDER:
-        if not is_library(frame.f_code.co_filename):
-            return frame.f_lineno
-        frame = frame.f_back
-    return 0
