@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import linecache
 import os
 import sys
 import traceback
@@ -32,9 +31,18 @@ from autograder.records import (
     Rejected,
     Verdict,
 )
+from autograder.solutions import load_solution
 from autograder.verdict import failed, judge_case, not_checked, verdict
 
-__all__ = ["check", "check_file", "check_functions", "hint", "inspect_call", "judge_traces"]
+__all__ = [
+    "check",
+    "check_file",
+    "check_functions",
+    "hint",
+    "inspect_call",
+    "judge_traces",
+    "load_solution",
+]
 
 MAX_CONFIGS = 16  # autotune configurations that a check runs
 _opened: dict[str, int] = {}  # exercise -> hints already shown, for `hint`
@@ -265,11 +273,19 @@ def _a(noun: str) -> str:
 # ---------------------------------------------------------------- any host function
 
 
-def inspect_call(function: Callable, *arguments: Any, keep_accesses: bool = True, config: int = 0):
+def inspect_call(
+    function: Callable,
+    *arguments: Any,
+    gradients: Sequence = (),
+    keep_accesses: bool = True,
+    config: int = 0,
+):
     """Run a host function's launches in the IR interpreter on these torch tensors and scalars.
 
     Returns a ``Run``: outputs, findings, traffic, accesses. No exercise, no reference, no device:
-    nothing is launched on a GPU, and the tensors themselves stay unchanged.
+    nothing is launched on a GPU, and the tensors themselves stay unchanged. With ``gradients``,
+    torch tensors, one an output, backward runs as well: the outputs are followed by the gradients
+    of all floating arguments.
     Raises Rejected (one sentence) where the call itself fails, CouldNotCheck for what we cannot
     run.
     """
@@ -278,8 +294,9 @@ def inspect_call(function: Callable, *arguments: Any, keep_accesses: bool = True
     from autograder.trace.record import record
 
     given = [a for a in arguments if isinstance(a, torch.Tensor)]
-    trace = record(function, arguments, config=config, values=given)
-    return examine(trace, [_array(t) for t in given], keep_accesses=keep_accesses)
+    trace = record(function, arguments, backward=bool(gradients), config=config, values=given)
+    inputs, incoming = [_array(t) for t in given], [_array(t) for t in gradients]
+    return examine(trace, inputs, incoming, keep_accesses=keep_accesses)
 
 
 def _array(tensor) -> np.ndarray:
@@ -314,7 +331,7 @@ def check_file(id: str, path: str, *, as_json: bool = False, hidden: bool = Fals
         return _say(str(error), as_json, id, "could_not_check", 2)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what a student prints is no report
-            functions = load_solution(path, exercise)
+            functions = load_solution(path)
     except Rejected as error:
         return _say(str(error), as_json, id, "fail", 1)
     if exercise.machine == "quiz" and hidden:
@@ -363,62 +380,3 @@ def _graded_quiz(exercise: Exercise, functions: Mapping) -> Verdict:
     status = "fail" if wrong else "pass"
     aspect = Aspect("values", status, points, exercise.max_points)
     return Verdict(exercise.id, status, (aspect,), wrong)
-
-
-def load_solution(path: str, exercise: Exercise) -> dict[str, Any]:
-    """The names that a ``.py`` file or a notebook defines. Raises Rejected with one sentence."""
-    file = Path(path)
-    if not file.is_file():
-        raise Rejected(f"There is no file {path}.")
-    if file.suffix == ".ipynb":
-        return _load_notebook(file)
-    if file.suffix != ".py":
-        raise Rejected(f"{file.name} is neither a .py file nor a notebook (.ipynb).")
-    source = _read(file)
-    namespace: dict[str, Any] = {"__name__": "solution", "__file__": str(file)}
-    try:
-        code = compile(source, str(file), "exec")
-    except SyntaxError as error:
-        raise Rejected(f"{file.name} does not parse: {error.msg} (line {error.lineno}).") from None
-    linecache.cache[str(file)] = (len(source), None, source.splitlines(keepends=True), str(file))
-    try:
-        exec(code, namespace)
-    except (Exception, SystemExit) as error:
-        line = next(
-            (
-                f.lineno
-                for f in reversed(traceback.extract_tb(error.__traceback__))
-                if f.filename == str(file)
-            ),
-            0,
-        )
-        said = " ".join(str(error).split())[:200]
-        raise Rejected(
-            f"{file.name} stops at line {line} with {type(error).__name__}: {said}"
-        ) from None
-    return namespace
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise Rejected(f"{file.name} is not UTF-8 text.") from None
-
-
-def _load_notebook(file: Path) -> dict[str, Any]:
-    from autograder.cells import run_cells
-
-    try:
-        cells = json.loads(_read(file))["cells"]
-        sources = [
-            (f"cell {i}", "".join(c["source"]))
-            for i, c in enumerate(cells, 1)
-            if c["cell_type"] == "code"
-        ]
-    except (ValueError, KeyError, TypeError):
-        raise Rejected(f"{file.name} is not a notebook that can be read.") from None
-    namespace: dict[str, Any] = {}
-    for _ in run_cells(sources, namespace):  # what a failing cell defined before still counts
-        continue
-    return namespace

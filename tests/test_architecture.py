@@ -21,18 +21,20 @@ MAY_USE = {
     "floats": set(),
     "minitriton": set(),
     "cells": set(),
+    "solutions": {"records", "cells", "trace"},
     "triton_interpreter": set(),
     "exercises": {"records", "floats", "minitriton"},
     "ir": {"records", "floats"},
     "trace": {"records", "floats", "minitriton", "ir"},
     "verdict": {"records", "trace"},
     "compiled": {"records", "ir"},
+    "eager": set(),
     "measuring": {"records", "ir"},
     "judging": {"records", "floats", "exercises", "ir", "trace", "verdict"},
     "render": {"records", "floats", "measuring"},
 }
 _ALL = {*MAY_USE}
-MAY_USE["grading"] = _ALL - {"minitriton", "measuring", "compiled", "triton_interpreter"}
+MAY_USE["grading"] = _ALL - {"minitriton", "measuring", "compiled", "eager", "triton_interpreter"}
 MAY_USE["checking"] = _ALL | {"grading"}  # grading for `check --hidden` in an instructor's clone
 MAY_USE["__init__"] = MAY_USE["__main__"] = _ALL | {"grading", "checking"}
 
@@ -41,7 +43,7 @@ FACTS = {"autograder.ir.cards"}
 
 # Only these rooms meet Triton or torch; of `ir` and `trace` not the half that the judge uses.
 MEETS_TRITON = {"ir", "trace", "compiled", "measuring"}
-MEETS_TORCH = {"trace", "checking", "measuring"}
+MEETS_TORCH = {"trace", "checking", "eager", "measuring"}
 
 # What decides a grade; student code and the libraries that run it must be out of its reach.
 JUDGE = ("autograder.grading.judge", "autograder.judging", "autograder.verdict")

@@ -42,7 +42,7 @@ def _hidden(exercise) -> tuple[Case, ...]:
 
 def _right(exercise) -> dict:
     name = f"{exercise.id.replace('.', '_')}_plain.py"
-    return load_solution(str(HERE / "submissions/right" / name), exercise)
+    return load_solution(str(HERE / "submissions/right" / name))
 
 
 def _run(exercise, solution, case):
@@ -56,7 +56,7 @@ def _run(exercise, solution, case):
 def test_right_work_of_every_style_passes(file):
     exercise = _exercise(file)
     cases = exercise.cases + _hidden(exercise)
-    result = check_functions(exercise, load_solution(str(file), exercise), cases, salt=b"test")
+    result = check_functions(exercise, load_solution(str(file)), cases, salt=b"test")
     assert [finding.message for finding in result.findings] == []
     assert result.verdict == "pass" and result.points == exercise.max_points
 
@@ -66,7 +66,7 @@ def test_every_typical_mistake_is_named(file):
     exercise = _exercise(file)
     kind, *aspects = file.read_text().splitlines()[0].removeprefix("# expect: ").split()
     try:
-        result = check_functions(exercise, load_solution(str(file), exercise))
+        result = check_functions(exercise, load_solution(str(file)))
     except Rejected as error:
         assert kind == "interface" and len(str(error).splitlines()) == 1
         return

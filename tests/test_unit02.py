@@ -38,7 +38,7 @@ def hidden_cases(id: str) -> list[Case]:
 
 def judged(path: Path, cases=None) -> Verdict:
     exercise = exercise_of(path)
-    return check_functions(exercise, load_solution(str(path), exercise), cases)
+    return check_functions(exercise, load_solution(str(path)), cases)
 
 
 # ---------------------------------------------------------------- submissions

@@ -85,7 +85,7 @@ def main() -> int:
         if id is None or exercises.get(id).machine != "triton" or exercises.get(id).backward:
             continue
         exercise = exercises.get(id)
-        function = load_solution(str(path), exercise)[exercise.names[-1]]
+        function = load_solution(str(path))[exercise.names[-1]]
         for case in exercise.cases[:1] + exercise.cases[-2:]:
             arguments = _call(exercise, case)
             good &= _compare(f"{path.stem}: {case.label}", function, arguments)
