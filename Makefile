@@ -68,7 +68,7 @@ grade: setup  ## grade submitted/, e.g. make grade A=02
 	@test -n "$(A)" || { echo "Which assignment? For example: make grade A=02"; exit 1; }
 	$(PY) -m autograder grade $(A) $(GRADE_FLAGS)
 
-bench: setup  ## measure the interpreter and the grader
+bench: setup  ## measure the interpreter, the check and the grader (B=check: one of them)
 	$(PY) -m tests.bench
 
 lint: setup  ## check style and format
