@@ -46,7 +46,7 @@ class Warm:
 
     def __init__(self, role: str, confinement: str):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        self._ready = False
+        self._ready, self.confinement = False, confinement
         inner = ["-s", "-m", "autograder.grading.forkserver", role, confinement]
         if confinement == "limits":
             command = [sys.executable, *inner]
