@@ -66,7 +66,10 @@ demo: setup  ## grade a sample class in demo/ and say where to look (A=01: of un
 
 grade: setup  ## grade submitted/, e.g. make grade A=02
 	@test -n "$(A)" || { echo "Which assignment? For example: make grade A=02"; exit 1; }
-	$(PY) -m autograder grade $(A) $(GRADE_FLAGS)
+	@name=$$(basename source/$(A)*); test ! -d source/$$name || $(PY) -m nbgrader \
+	generate_assignment $$name --force --CourseDirectory.release_directory=.grading/release \
+	--log-level=ERROR  # enters it in the gradebook and leaves release/ alone
+	$(PY) -m autograder grade $(A) --feedback $(GRADE_FLAGS)
 
 bench: setup  ## measure the interpreter, the check and the grader (B=check: one of them)
 	$(PY) -m tests.bench
