@@ -31,7 +31,7 @@ MAY_USE = {
     "eager": set(),
     "measuring": {"records", "ir"},
     "judging": {"records", "floats", "exercises", "ir", "trace", "verdict"},
-    "render": {"records", "floats", "measuring"},
+    "render": {"records", "floats", "verdict", "measuring"},
 }
 _ALL = {*MAY_USE}
 MAY_USE["grading"] = _ALL - {"minitriton", "measuring", "compiled", "eager", "triton_interpreter"}
