@@ -21,6 +21,7 @@ import numpy as np
 from autograder import exercises
 from autograder.judging import examine, inputs_of, judge_traces
 from autograder.records import (
+    Aspect,
     Case,
     CaseResult,
     CompileFacts,
@@ -63,14 +64,16 @@ def check(id: str, *functions: Any, hidden: bool = False):
     from autograder.render.html import Report
 
     try:
-        exercise = exercises.get(id)
+        exercise = _exercise(id)
         given = _named(exercise, functions)
     except Rejected as error:
         return _Sentence(str(error))
     result = check_functions(exercise, given, pictures=True)
     report = Report(result, exercise)
-    if os.environ.get("NBGRADER_EXECUTION") == "validate" and result.verdict == "fail":
-        raise CheckFailed(repr(report))
+    if os.environ.get("NBGRADER_EXECUTION") == "validate":
+        unfinished = exercise.machine == "quiz" and result.verdict != "pass"
+        if result.verdict == "fail" or unfinished:
+            raise CheckFailed(repr(report))
     return report
 
 
@@ -79,7 +82,7 @@ def hint(id: str):
     from autograder.render.html import Hints
 
     try:
-        exercise = exercises.get(id)
+        exercise = _exercise(id)
     except Rejected as error:
         return _Sentence(str(error))
     _opened[id] = min(_opened.get(id, 0) + 1, len(exercise.hints))
@@ -94,6 +97,18 @@ class _Sentence:
 
     def __repr__(self) -> str:
         return self.text
+
+
+def _exercise(id: Any) -> Exercise:
+    """The exercise. Raises Rejected if there is none, also where its id was forgotten."""
+    if isinstance(id, str):
+        return exercises.get(id)
+    name = getattr(id, "__name__", "add")
+    wanted = next((i for i in exercises.ids() if name in exercises.get(i).names), "02.add")
+    raise Rejected(
+        f"The first argument is the exercise's id, a string as in its check cell, such as "
+        f'check("{wanted}", {name}); here it is {_a(type(id).__name__)}.'
+    )
 
 
 def _named(exercise: Exercise, functions: Sequence) -> dict[str, Any]:
@@ -130,6 +145,14 @@ def check_functions(
     if exercise.machine == "quiz":
         return _check_quiz(exercise, functions["answers"])
     for name in exercise.names:
+        if exercise.machine == "triton" and _is_kernel(functions[name]):
+            kernel = getattr(functions[name], "__name__", "this")
+            call = ", ".join([f'"{exercise.id}"', *exercise.names])
+            return _stopped(
+                exercise,
+                f"{kernel} is a kernel, under @triton.jit. The check takes the host function "
+                f"{name}, which launches it: check({call}).",
+            )
         if not callable(functions[name]) and not hasattr(functions[name], "apply"):
             what = type(functions[name]).__name__
             return _stopped(exercise, f"{name} is not a function but {_a(what)}.")
@@ -222,18 +245,32 @@ def _check_plain(exercise, functions, case, salt) -> CaseResult:
     return judge_case(exercise, case, run, arguments)
 
 
+def _is_kernel(function: Any) -> bool:
+    """Whether this is what @triton.jit, @triton.autotune or @triton.heuristics made."""
+    return type(function).__module__.startswith("triton.") and hasattr(function, "__getitem__")
+
+
 def _check_quiz(exercise: Exercise, answers: Any) -> Verdict:
-    """Form only: whether answers are right is told after grading."""
+    """Form only: whether answers are right is told after grading.
+
+    The one aspect is "form", without points. While an answer is missing nothing can be said of it,
+    so the verdict is could_not_check, which is no pass.
+    """
     from autograder.exercises.quiz import check_format, open_questions
 
     findings = check_format(exercise, answers)
-    left = open_questions(exercise, answers)
-    message = "The form is right; points come with the grading."
-    if left and not findings:
-        message = f"Not answered yet: {', '.join(left)}. Points come with the grading."
-    return Verdict(
-        exercise.id, "fail" if findings else "pass", (), tuple(findings), message=message
-    )
+    left = open_questions(exercise, answers) if isinstance(answers, dict) else ()
+    missing = f"Not answered yet: {', '.join(left)}. " if left else ""
+    if findings:
+        outcome, status, message = "fail", "fail", missing.rstrip()
+    elif left:
+        outcome, status, message = "could_not_check", "not_reached", missing
+        message += "Points come with the grading."
+    else:
+        outcome, status, message = "pass", "pass", "Points come with the grading."
+    note = f"{len(exercise.notes) - len(left)} of {len(exercise.notes)} answered" if left else ""
+    aspect = Aspect("form", status, 0.0, 0.0, note)
+    return Verdict(exercise.id, outcome, (aspect,), tuple(findings), message=message)
 
 
 def _compile(exercise: Exercise, functions: Mapping, kernels: Sequence[Kernel]):
@@ -371,7 +408,6 @@ def _cases(exercise: Exercise, hidden: bool):
 def _graded_quiz(exercise: Exercise, functions: Mapping) -> Verdict:
     from autograder.exercises.quiz import score
     from autograder.grading import course
-    from autograder.records import Aspect
 
     table = course.find().hidden(exercises.assignment(exercise.id[:2])) or {}
     answers = score(exercise, functions.get("answers"), table.get(exercise.id, {}))

@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 import tempfile
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["compile_seconds", "ir_of"]
+from autograder.records import CompileFacts
+
+__all__ = ["compile_seconds", "facts_of", "ir_of"]
 
 _LOCATION = re.compile(r'\s*loc\((?:#\w+|unknown|"[^"]*"\(#\w+\))\)')
 
@@ -27,6 +30,21 @@ def ir_of(kernel: Any, *arguments: Any, **options: Any) -> str:
     text = lower(kernel, arguments, options)[0].ir
     lines = [_LOCATION.sub("", line) for line in text.splitlines() if not line.startswith("#loc")]
     return "\n".join(line for line in lines if line.strip())
+
+
+def facts_of(
+    kernel: Any, calls: Iterable[tuple[Sequence, Mapping[str, Any]]]
+) -> tuple[CompileFacts, ...]:
+    """What the compiler says of ``kernel`` for each of ``calls``, pairs of arguments and options.
+
+    Facts hold registers a thread, bytes spilled for want of registers, shared memory, instructions,
+    for the default card. They are kept on disk, so the next time they are there at once.
+    Raises Rejected if a call does not lower, CouldNotCheck if the compiler cannot run.
+    """
+    from autograder.ir.compile import compile_all
+    from autograder.ir.lower import lower
+
+    return compile_all([lower(kernel, given, dict(options))[0] for given, options in calls])
 
 
 def compile_seconds(kernel: Any, *arguments: Any, **options: Any) -> float:

@@ -300,7 +300,7 @@ QUIZ = quiz(
         "q2": "number",
         "q3": "some of a b c d e",
         "q4": "number",
-        "q5": "one of a b c d",
+        "q5": "number",
     },
 )
 

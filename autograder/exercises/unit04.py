@@ -319,7 +319,7 @@ QUIZ = quiz(
         "q2": "number",
         "q3": "some of a b c d",
         "q4": "number",
-        "q5": "one of a b c d",
+        "q5": "number",
     },
 )
 

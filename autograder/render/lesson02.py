@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 from autograder.ir.cards import DEFAULT, card
 from autograder.render.figures import roofline
 from autograder.render.neutral import count, spaced
+from autograder.render.passes import Solution, passes
 from autograder.render.style import (
     ARRAY,
     BEYOND,
-    CELL,
-    INK,
     INSIDE,
     MUTED,
     ON_FILL,
     OUTSIDE,
-    READ,
     STATE_WORDS,
     STATES,
     bare,
@@ -101,42 +99,17 @@ def _tick(axes: Axes, x: float, text: str, align: str = "left") -> None:
 
 def fusion() -> Figure:
     """relu(x·y + z) as three kernels and as one: every box is n numbers that cross the bus."""
-    with look():
-        figure = new_figure(
-            2.2,
-            "One pass moves half of what three kernels move",
-            "every box is n numbers between memory and the SMs",
-        )
-        axes = figure.subplots()
-        bare(axes)
-        axes.set_xlim(-0.1, 17)
-        axes.set_ylim(-0.3, 3.1)
-        rows = (
-            (1.9, (("x", "y", "→ t"), ("t", "z", "→ u"), ("u", "→ out")), "8n"),
-            (0.3, (("x", "y", "z", "→ out"),), "4n"),
-        )
-        titles = (("t = x · y", "u = t + z", "out = relu(u)"), ("out = relu(x · y + z)",))
-        for (y, kernels, total), names in zip(rows, titles, strict=True):
-            x = 0.0
-            for boxes, name in zip(kernels, names, strict=True):
-                axes.text(x, y + 0.85, name, fontsize=9, color=INK, va="bottom")
-                for box in boxes:
-                    _box(axes, x, y, box)
-                    x += 1.6
-                x += 0.5
-            axes.text(x + 0.1, y + 0.35, total, fontsize=13, weight="bold", va="center", color=INK)
-        axes.text(8.6, 0.65, "grey: read · blue: written", fontsize=8.5, color=MUTED, va="center")
-    return figure
-
-
-def _box(axes: Axes, x: float, y: float, name: str) -> None:
-    from matplotlib.patches import Rectangle
-
-    written = name.startswith("→ ")
-    face = READ if written else CELL
-    axes.add_patch(Rectangle((x, y), 1.5, 0.7, facecolor=face, edgecolor=MUTED, linewidth=0.8))
-    name = name.removeprefix("→ ")
-    axes.text(x + 0.75, y + 0.35, name, ha="center", va="center", color=ON_FILL)
+    three = (
+        ("t = x · y", ("x", "y", "→ t")),
+        ("u = t + z", ("t", "z", "→ u")),
+        ("out = relu(u)", ("u", "→ out")),
+    )
+    one = (("out = relu(x · y + z)", ("x", "y", "z", "→ out")),)
+    return passes(
+        (Solution(three, "8n"), Solution(one, "4n")),
+        "One pass moves half of what three kernels move",
+        "every box is n numbers between memory and the SMs",
+    )
 
 
 def roof(
