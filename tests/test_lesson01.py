@@ -69,7 +69,7 @@ def test_every_cell_shows_what_the_text_claims(tmp_path):
         "sum: -12.0  maximum: 0.0",
         "maximum: -3.0",
         "[2. 4. 6. 8.]\n[ 2. nan nan nan]",
-        "program 1 reads offset 0 of out, which program 0 uses too",
+        "program 1 reads offset 0 of out, which program 0 writes (",
         "stride 8: [10. 35. 60. 85.]\nstride 5: [  10. 3011. 2024. 1046.]",
         "center_twice_kernel {'loads': 1200, 'stores': 600} right: True",
         "center_once_kernel {'loads': 600, 'stores': 600} right: True",
@@ -139,7 +139,7 @@ def test_inspect_launch_reports_and_keeps_every_access():
         (1,),
         2,
     )
-    assert out.tolist()[:4] == [0, 1, 2, 3] and np.isnan(out[4:]).all()
+    assert out.tolist() == [0, 1, 2, 3, 4, 5]  # a lane outside does not end the launch
     loads = run.accesses[0]
     assert loads.programs.tolist() == [0, 1] and loads.offsets.shape == (2, 4)
     with pytest.raises(ZeroDivisionError):

@@ -113,7 +113,7 @@ def test_a_race_names_both_programs():
     run = _run(ADD, {"add_kernel": add_kernel}, Case("two blocks", {"n": 8, "BLOCK": 4}))
     race = run.findings[0]
     assert (race.kind, race.argument, race.program, race.lanes) == ("race", "out", (1,), 4)
-    assert "program 1 writes offset 0 of out, which program 0 uses too" in race.message
+    assert "program 1 writes offset 0 of out, which program 0 writes too" in race.message
 
 
 def test_reading_what_another_program_writes_is_a_race():

@@ -3,7 +3,7 @@
 Inputs are float32, contiguous. Tolerances follow from counting roundings; u = 2^-24 is float32's
 unit roundoff: one operation with the exact result e returns a number within u |e| of it. A kernel
 that computes wider than float32 rounds once, when it stores, so it stays within the same bounds;
-for the same reason a C of float64 is accepted, although the text asks for float32.
+for the same reason a C of float64 is accepted, as the text says.
 
 Traffic limits are the lesson's closed forms and 5 % more, in numbers read and written.
 """
@@ -129,7 +129,8 @@ def _mnk(label: str, m: int, n: int, k: int, bm: int = 16, bn: int = 16, bk: int
 _NOTES = {
     "out_of_bounds": "Which condition tells a lane that it has a number to work on, and does this "
     "line get it as its mask?",
-    "uninitialised": "Which line reads the result before anybody has written it?",
+    "uninitialised": "np.empty leaves what was in memory before. Which line reads the result "
+    "before anybody has written it, and does the sum have to begin there?",
     "race": "Which numbers of the result belong to this program and to no other?",
     "torch_computed": "Do all numbers come from load and go back by store, both from "
     "autograder.minitriton?",
@@ -167,8 +168,10 @@ ADD = Exercise(
     | {
         "unwritten": "Which numbers does program 0 own, which program 1, and does the store reach "
         "all of them?",
-        "traffic": "3n is one load of x, one of y and one store. Which number crosses twice?",
-        "values": "Take n = 5: which offsets does program 0 load, and where does it store the sum?",
+        "traffic": "3n is one load of x, one of y and one store. Which number is read or written "
+        "twice?",
+        "values": "Take the first number that is wrong. Which two numbers belong there, from which "
+        "offsets did they come, and what did the kernel do with them?",
         "interface": "The check calls add_kernel(pid, x, y, out, n, BLOCK); pid is a tuple, and "
         "the result goes into out.",
     },
@@ -186,6 +189,7 @@ SOFTMAX = Exercise(
         Case("rows of negatives", {"M": 6, "N": 100, "BLOCK": 128, "fill": "negative"}),
         Case("inputs up to ±1e4", {"M": 5, "N": 200, "BLOCK": 256, "fill": "large"}),
         Case("large negatives", {"M": 4, "N": 90, "BLOCK": 128, "fill": "large_negative"}),
+        Case("every score near −1e4", {"M": 3, "N": 19, "BLOCK": 32, "fill": "lowest"}),
         Case("one row", {"M": 1, "N": 33, "BLOCK": 64}),
     ),
     points={"values": 3, "bounds": 1, "races": 1, "traffic": 2},
@@ -206,12 +210,15 @@ SOFTMAX = Exercise(
     ),
     notes=_NOTES
     | {
+        "out_of_bounds": "Row pid[0] has n_cols numbers. At which offset does it begin, behind "
+        "which does it end, and do the offsets and the mask of this line say the same?",
         "unwritten": "Where does row pid[0] begin, where does it end, and does the store reach "
         "all of it?",
         "traffic": "2MN is one load and one store of every number. Does a step after the load read "
         "the row again?",
-        "values": "What do the lanes of the tail hold, and what do they do to the maximum and to "
-        "the sum? Does np.exp overflow for 1e4?",
+        "values": "Do rows whose length is BLOCK come out right? If so, what do the lanes of the "
+        "tail hold, and what does that do to the maximum and the sum? If not: where does row "
+        "pid[0] begin, and is the formula the one of the text?",
         "interface": "The check calls softmax_kernel(pid, x, out, n_cols, BLOCK), a program a row; "
         "BLOCK is at least n_cols.",
         "race": "Where does the next row begin, and does a lane of the tail store there?",
@@ -256,8 +263,9 @@ MATMUL = Exercise(
         "(i, j) of the grid store its own?",
         "traffic": "Each program reads a strip of A once and a strip of B once. Which tile is "
         "loaded again, or larger than it has to be?",
-        "values": "Are rows as long as K in A, and as long as N in B and C? Which lanes of a tile "
-        "lie beyond K, and what do they add to the sum?",
+        "values": "Does the loop along k reach K, also where BK does not divide it? Which lanes of "
+        "a tile lie beyond K, and what do they add to the sum? Are rows as long as K in A, and as "
+        "long as N in B and C?",
         "interface": "The check calls triton_matmul(A, B, BM=…, BN=…, BK=…), which launches "
         "matmul_kernel(pid, A, B, C, M, N, K, BM, BN, BK) and returns C.",
         "race": "Which tile belongs to program (i, j), and how often is it stored?",

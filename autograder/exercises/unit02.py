@@ -90,14 +90,15 @@ _NOTES = {
     "uninitialised": "Which load reads the output before anything was stored there?",
     "undefined_lane": "A lane that its mask switches off reads nothing. Where does such a lane "
     "still decide what is stored?",
-    "unwritten": "Which element is the last that a program owns? Do cdiv(n, BLOCK_SIZE) programs, "
-    "each at pid · BLOCK_SIZE, reach it?",
+    "unwritten": "Program pid owns the elements from pid · BLOCK_SIZE on. Does its mask leave on "
+    "all lanes that have one, and are there enough programs to reach the last element?",
     "race": "Which elements belong to program pid, and to no other program?",
-    "traffic": "How often does each number have to cross the bus? Look for one that crosses twice.",
-    "values": "Take n = 5 and write down which elements program 0 loads, computes and stores.",
+    "traffic": "How often does each number have to travel between memory and a program? Look for "
+    "one that travels twice.",
+    "values": "Take the first element that is wrong. Which elements belong there, which ones did "
+    "the program load, and what did it do with them?",
     "torch_computed": "Which line computes the result, one in the kernel or one in Python?",
-    "compile": "The sentence names a line of the kernel. What does Triton know about that line's "
-    "names when it compiles, before there are any numbers?",
+    "compile": "",  # Triton's sentence says what to do
     "interface": "Compare the function's signature and what it returns with the exercise's text.",
 }
 

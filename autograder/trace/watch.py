@@ -72,7 +72,8 @@ class Event:
 class Fault:
     """The first event of a fault, and how many lanes it hit at this line in the whole run.
 
-    ``offset`` is where the first of them hit; ``other`` the program it clashed with, if one.
+    ``offset`` is where the first of them hit; ``other`` the program it clashed with, if one, and
+    ``wrote`` whether that one writes there or only reads.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class Fault:
     lanes: int
     offset: int
     other: tuple[int, ...] | None = None
+    wrote: bool = False
 
 
 class Cells:
@@ -93,7 +95,7 @@ class Cells:
         self.writer = np.full(count, _NOBODY)
         self.reader = np.full(count, _NOBODY)
         self.stored = np.zeros(count, bool)  # by a store, in any launch
-        self.written = np.ones(count, bool)  # by anybody: inputs are, fresh outputs are not
+        self.written = np.ones(count, bool)  # by anybody: inputs are, fresh arrays of NaN are not
 
     def at(self, array: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         """Cells of flat ``offsets`` of ``array``, a view of the owner."""
@@ -163,7 +165,7 @@ class Recorder:
         outside = active & ~event.inside
         if outside.any():
             self._fault("out_of_bounds", event, event.offsets, outside)
-        elif operation == "load":
+        if operation == "load":
             self._shadow_load(event)
         else:
             self._shadow_store(event, values)
@@ -223,18 +225,24 @@ class Recorder:
 
     def _shadow_load(self, event: Event) -> None:
         me, shadow, offsets, cells = self._touched(event)
-        self._fault("uninitialised", event, offsets, ~shadow.written[cells])
+        # What NumPy wrote past store is there to be read: only the NaN of fresh arrays is nothing.
+        nothing = ~shadow.written[cells]
+        if nothing.any():
+            nothing &= np.isnan(event.array.reshape(-1)[offsets])
+        self._fault("uninitialised", event, offsets, nothing)
         writer, reader = shadow.writer[cells], shadow.reader[cells]
-        self._fault("race", event, offsets, (writer != _NOBODY) & (writer != me), writer)
+        clash = (writer != _NOBODY) & (writer != me)
+        self._fault("race", event, offsets, clash, writer, clash)
         shadow.reader[cells] = np.where((reader == _NOBODY) | (reader == me), me, _MANY)
 
     def _shadow_store(self, event: Event, values) -> None:
         me, shadow, offsets, cells = self._touched(event)
         writer, reader = shadow.writer[cells], shadow.reader[cells]
-        who = np.where((writer == _NOBODY) | (writer == me), reader, writer)
-        self._fault("race", event, offsets, (who != _NOBODY) & (who != me), who)
+        wrote = (writer != _NOBODY) & (writer != me)
+        who = np.where(wrote, writer, reader)
+        self._fault("race", event, offsets, (who != _NOBODY) & (who != me), who, wrote)
         # Two lanes of this program with different values for one number: neighbours once sorted.
-        wanted = np.broadcast_to(values, event.offsets.shape)[event.active]
+        wanted = np.broadcast_to(values, event.offsets.shape)[event.active & event.inside]
         order = np.argsort(cells, kind="stable")
         twice = np.diff(cells[order]) == 0
         differ = np.append(twice & (wanted[order][1:] != wanted[order][:-1]), False)
@@ -244,13 +252,13 @@ class Recorder:
         shadow.stored[cells] = shadow.written[cells] = True
 
     def _touched(self, event: Event) -> tuple[int, Cells, np.ndarray, np.ndarray]:
-        """The program's number, and shadow, offsets and cells of the lanes that are on."""
+        """The program's number, and shadow, offsets and cells of the lanes that are on, inside."""
         me = self._numbers.setdefault(event.program, len(self._numbers))
-        offsets = event.offsets[event.active]
+        offsets = event.offsets[event.active & event.inside]
         shadow = self.cells(event.array)
         return me, shadow, offsets, shadow.at(event.array, offsets)
 
-    def _fault(self, kind, event, offsets, where, others=None) -> None:
+    def _fault(self, kind, event, offsets, where, others=None, wrote=None) -> None:
         """Note a fault where ``where`` holds; later ones at the same line only add lanes."""
         if not where.any():
             return
@@ -263,7 +271,8 @@ class Recorder:
         if others is not None:
             number = others[where][0]
             other = next((pid for pid, n in self._numbers.items() if n == number), None)
-        self._faults[key] = Fault(kind, event, lanes, int(offsets[where][0]), other)
+        writes = wrote is not None and bool(wrote[where][0])
+        self._faults[key] = Fault(kind, event, lanes, int(offsets[where][0]), other, writes)
 
 
 def _traffic(argument: str, events: list[Event]) -> Traffic:
