@@ -6,8 +6,9 @@ when this one has ended. The cache drops what has not been touched for longest (
 room in it and fetches nothing.
 
 On one H200 (132 multiprocessors, 50 MB of L2; Nsight Compute, matmul in bf16, n = 4096, 6144 and
-8192, two tiles, six orders) the bytes read from memory lay within 0.90 to 1.07 of this model in all
-thirty cases, with 30 MB for the cache. ``EFFECTIVE`` is that ratio; for other cards it is a guess.
+8192, two tiles, six orders) the bytes read from memory lay within 0.90 to 1.07 of such a model in
+all thirty cases, with 30 MB for the cache. ``EFFECTIVE`` is that ratio; for other cards it is a
+guess.
 
 A model is fed with what a replay touched (``programs_of``) or, for sizes that nobody wants to walk
 lane by lane, with a description in tiles (``matmul_programs``).
@@ -107,9 +108,8 @@ def matmul_programs(
         steps = []
         for at in range(0, k, bk):
             depth = min(bk, k - at)
-            a = (("a", i, at), rows * depth * itemsize)
-            b = (("b", at, j), depth * columns * itemsize)
-            steps.append(Step((a, b)))
+            steps.append(Step(((("a", i, at), rows * depth * itemsize),)))
+            steps.append(Step(((("b", at, j), depth * columns * itemsize),)))
         c = ((("c", i, j), rows * columns * itemsize),)
         steps.append(Step(c, True, (i * bm, j * bn, i * bm + rows - 1, j * bn + columns - 1)))
         yield steps
