@@ -38,14 +38,16 @@ def judge_traces(
     arguments: tuple,
     *,
     orders: Sequence[str] = ("forward",),
+    poisons: Sequence[str] | None = None,
     keep_accesses: bool = False,
 ) -> CaseResult:
     """Judge one case by the traces of its autotune configurations (one trace where there are none).
 
     ``arguments``: what ``inputs_of`` made, which is also what the reference gets: the call's
     arguments, whose arrays are the trace's inputs in order, then the incoming gradients. Every
-    configuration runs on fresh buffers. The first fault decides which run is reported. What the
-    interpreter cannot do gives could_not_check.
+    configuration runs on fresh buffers. ``poisons``: what undefined lanes hold besides NaN (default:
+    everything that is known). The first fault decides which run is reported. What the interpreter
+    cannot do gives could_not_check.
     """
     own = len(exercise.arguments(case))
     inputs = [a for a in arguments[:own] if isinstance(a, np.ndarray)]
@@ -65,6 +67,7 @@ def judge_traces(
                         inputs,
                         gradients,
                         order=order,
+                        poisons=_OTHERS if poisons is None else poisons,
                         keep_accesses=keep_accesses and not first,
                         budget=budget,
                     )
@@ -116,6 +119,7 @@ def examine(
     gradients: Sequence[np.ndarray] = (),
     *,
     order: str = "forward",
+    poisons: Sequence[str] = _OTHERS,
     keep_accesses: bool = False,
     budget: int = MAX_LANES,
 ) -> Run:
@@ -131,7 +135,7 @@ def examine(
         )
         return not _same(run, again)
 
-    guilty = next((p for p in _OTHERS if differs(p)), None) if run.undefined else None
+    guilty = next((p for p in poisons if differs(p)), None) if run.undefined else None
     if guilty is None:
         return run
     sites = dict.fromkeys((line, argument) for _, _, argument, line, _, _ in run.undefined)

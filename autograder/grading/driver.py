@@ -233,7 +233,7 @@ def _workers(options: Options, tasks: int):
         n_workers=max(1, count),
         threads_per_worker=1,  # a warm sandbox serves one submission at a time
         memory_limit=0,  # the forks have limits of their own
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # any free port, so that two runs do not quarrel
         host="127.0.0.1",
         silence_logs=logging.CRITICAL,
     )
