@@ -14,12 +14,10 @@ import warnings
 from pathlib import Path
 
 import nbformat
-import nbgrader.api
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy import Engine
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -46,7 +44,7 @@ class Recorder:
         self._log.propagate = False
         self._log.handlers = [logging.FileHandler(course.state(assignment) / "nbgrader.log", "w")]
         self._log.setLevel(logging.INFO)
-        self._engines: dict[str, Engine] = {}
+        self._opened: dict[str, Gradebook] = {}
         self._known = self._check_assignment()
 
     def _check_assignment(self) -> str:
@@ -106,7 +104,7 @@ class Recorder:
         converter.log, converter.force = self._log, True
         here = os.getcwd()
         try:
-            with _one_engine(self._engines), warnings.catch_warnings():
+            with _kept_open(self._opened), warnings.catch_warnings():
                 warnings.simplefilter("ignore", SAWarning)  # of nbgrader's own queries
                 converter.start()
         except (NbGraderException, OSError) as error:
@@ -116,21 +114,27 @@ class Recorder:
 
 
 @contextlib.contextmanager
-def _one_engine(engines: dict[str, Engine]):
-    """While it lasts, nbgrader uses one database engine over and over. It makes a new one for every
-    step of every notebook, and with each loses SQLAlchemy's compiled statements: half its time."""
-    create = nbgrader.api.create_engine
+def _kept_open(opened: dict[str, Gradebook]):
+    """While it lasts, every ``with Gradebook(…)`` of nbgrader's steps gets one that is open already.
 
-    def kept(url: str, *arguments, **options):
-        if url not in engines:
-            engines[url] = create(url, *arguments, **options)
-        return engines[url]
+    nbgrader opens one for every step of every notebook: a new engine, thirteen looks for its
+    tables, and all compiled statements lost. That was most of the time that recording took.
+    """
+    start, stop = Gradebook.__init__, Gradebook.close
 
-    nbgrader.api.create_engine = kept
+    def init(self, db_url: str, course_id: str = "default_course", authenticator=None):
+        if db_url not in opened:
+            start(self, db_url, course_id, authenticator)
+            opened[db_url] = self
+        self.__dict__.update(opened[db_url].__dict__)
+
+    Gradebook.__init__, Gradebook.close = init, lambda self: None
     try:
         yield
     finally:
-        nbgrader.api.create_engine = create
+        Gradebook.__init__, Gradebook.close = start, stop
+        for gradebook in opened.values():
+            gradebook.db.remove()  # no transaction stays open between submissions
 
 
 def load_config(course: Course) -> Config:

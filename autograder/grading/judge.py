@@ -124,8 +124,8 @@ def _judge_traces(exercise, case, lines, arguments, number) -> CaseResult:
     from autograder.trace.serial import from_json
 
     traces = [from_json(line["trace"]) for line in lines]
-    # The interpreter finds races in any order and undefined lanes by any poison that matters; orders
-    # and poisons are there for what it might overlook, so they take turns over the cases.
+    # The interpreter finds races in any order, and one case with all poisons finds most undefined
+    # lanes: orders and poisons are there for what is left, so they take turns over the cases.
     return judge_traces(
         exercise,
         case,
