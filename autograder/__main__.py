@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 
 from autograder.records import CouldNotCheck, Rejected
@@ -14,8 +15,18 @@ def main(arguments: list[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check(commands)
-    _add_grade(commands)
-    _add_audit(commands)
+    if _has_grading():
+        _add_grade(commands)
+        _add_audit(commands)
+    else:
+        arguments = sys.argv[1:] if arguments is None else arguments
+        if arguments[:1] in (["grade"], ["audit"]):
+            print(
+                f"{arguments[0]} works in the instructor's course directory; what students get "
+                "holds no grading. Here: python -m autograder check ID FILE",
+                file=sys.stderr,
+            )
+            return 2
     options = parser.parse_args(arguments)
     try:
         return options.run(options)
@@ -28,6 +39,11 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("Stopped. The same command goes on where it was.", file=sys.stderr)
         return 130
+
+
+def _has_grading() -> bool:
+    """The bundle for students leaves the room ``grading`` out."""
+    return importlib.util.find_spec("autograder.grading") is not None
 
 
 def _add_check(commands) -> None:

@@ -7,7 +7,7 @@ NumPy has no bfloat16 and no fp8: such values are held in float32 arrays, alread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,16 @@ ASPECT_OF_KIND = {
     "compile": "compiles",
     "interface": "values",
 }
+
+
+def aspect_of(kind: str, names: Collection[str]) -> str:
+    """The aspect of the grade, out of those that are scored, that a kind of finding belongs to.
+
+    Where an exercise gives no points for whose work it is (unit 01), numbers that no kernel stored
+    count as values that are not there.
+    """
+    aspect = ASPECT_OF_KIND[kind]
+    return "values" if aspect == "kernel" and aspect not in names else aspect
 
 
 class CouldNotCheck(Exception):

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from autograder.records import (
-    ASPECT_OF_KIND,
     ASPECTS,
     Aspect,
     Case,
@@ -21,6 +20,7 @@ from autograder.records import (
     Finding,
     Run,
     Verdict,
+    aspect_of,
 )
 
 # Findings of these kinds mean that the values are wrong, or that no kernel earned them.
@@ -119,7 +119,7 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
             return worst, Finding(
                 "values",
                 f"{int(bad.sum())} of {bad.size} values{which} are wrong{_where(bad, got)}, e.g. "
-                f"{_examples(bad, got, want)}.",
+                f"{_examples(bad, got, want)}.{_nearly(bad, got, want)}",
                 lanes=int(bad.sum()),
             )
     return worst, None
@@ -148,6 +148,17 @@ def _examples(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
             f"[{', '.join(map(str, index))}] is {_number(got[at])}, should be {_number(want[at])}"
         )
     return "; ".join(parts)
+
+
+def _nearly(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
+    """A sentence where every difference is as small as that of roundings to 8 or 11 bits."""
+    largest = np.abs(want[np.isfinite(want)]).max(initial=0.0)
+    if not np.abs(got - want)[bad].max() <= largest / 128:  # NaN is no small difference
+        return ""
+    return (
+        " All differences are below 1 % of the largest value, as when a sum or a factor is kept in "
+        "a type narrower than float32."
+    )
 
 
 def _number(x: float) -> str:
@@ -223,20 +234,20 @@ def verdict(
             continue
         if name == "compiles":
             good = [] if broken else earned
-            failing = bool(broken) or any(_has(r, name) for r in results)
+            failing = bool(broken) or any(_has(exercise, r, name) for r in results)
         else:
-            good = [r for r in earned if not _has(r, name)]
-            failing = any(_has(r, name) for r in results)
+            good = [r for r in earned if not _has(exercise, r, name)]
+            failing = any(_has(exercise, r, name) for r in results)
         unsure = any(r.status == "could_not_check" for r in results)
         share = len(good) / len(results) if results else 0.0
         if share == 1:
             status = "pass"
-        elif failing or name == "values" and any(r.status == "fail" for r in results):
+        elif failing:
             status = "fail"
         elif unsure:
             status = "could_not_check"
-        else:
-            status = "not_reached" if not earned else "fail"
+        else:  # it saw no fault, and lacks points because values are not there to be judged
+            status = "not_reached"
         aspects.append(Aspect(name, status, round(points * share, 2), points))
     findings = [f for r in results for f in r.findings]
     findings += [_compile_finding(f) for f in broken]
@@ -257,8 +268,8 @@ def verdict(
     )
 
 
-def _has(result: CaseResult, aspect: str) -> bool:
-    return any(ASPECT_OF_KIND[f.kind] == aspect for f in result.findings)
+def _has(exercise: Exercise, result: CaseResult, aspect: str) -> bool:
+    return any(aspect_of(f.kind, exercise.points) == aspect for f in result.findings)
 
 
 def _earned(result: CaseResult) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 import warnings
 
 import pytest
@@ -9,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from autograder.ir.habits import reduced_stores
 from autograder.ir.lower import lower
 from autograder.records import CouldNotCheck, Rejected
 
@@ -135,6 +138,57 @@ def indexed(p, n):
 
 
 @triton.jit
+def number_indexed(p, n):
+    pid = tl.program_id(0)
+    offsets = pid[0] * 16 + tl.arange(0, 16)
+    tl.store(p + offsets, 0.0)
+
+
+@triton.jit
+def argument_indexed(p, n):
+    tl.store(p, n[0])
+
+
+@triton.jit
+def block_indexed(p, n):
+    offs = tl.arange(0, 16)
+    for i in range(16):
+        tl.store(p + offs[i], 0.0)
+
+
+@triton.jit
+def pointer_read(p, n):
+    offs = tl.arange(0, 16)
+    x = p[offs]
+    tl.store(p + offs, x)
+
+
+@triton.jit
+def pointer_written(p, n):
+    offs = tl.arange(0, 16)
+    p[offs] = tl.load(p + offs)
+
+
+@triton.jit
+def element_assigned(p, n):
+    x = tl.load(p + tl.arange(0, 16))
+    x[0] = 1.0
+    tl.store(p + tl.arange(0, 16), x)
+
+
+@triton.jit
+def gives_back(p, n):
+    x = tl.load(p + tl.arange(0, 16))
+    return x + x
+
+
+@triton.jit
+def python_function(p, n):
+    offs = tl.arange(0, 16)
+    tl.store(p + offs[:, None], math.exp(tl.load(p + offs))[:, None])
+
+
+@triton.jit
 def number_as_pointer(p, n):
     tl.load(n + tl.arange(0, 16))
 
@@ -194,6 +248,14 @@ WRONG = [
     (torch_dtype, "tl.store", "tl.float32 in place of torch.float32"),
     (static_range, "for i", "its bounds must be tl.constexpr"),
     (indexed, "tl.store", "a block cannot be indexed"),
+    (number_indexed, "offsets =", "`pid` is one number: tl.program_id(axis)"),
+    (argument_indexed, "tl.store", "`n` is one number, and has no [0]"),
+    (block_indexed, "p + offs[i]", "works on all lanes of `offs` at once"),
+    (pointer_read, "x = p", "Write tl.load(p + offs, mask=mask)"),
+    (pointer_written, "p[offs] = ", "Write tl.store(p + offs, value, mask=mask)"),
+    (element_assigned, "x[0] = ", "elements of a block cannot be assigned"),
+    (gives_back, "return", "a kernel cannot return values"),
+    (python_function, "tl.store", "a Python function cannot work on a block"),
     (number_as_pointer, "tl.load", "needs a pointer, and this is a block (16) of int32"),
     (float_offset, "tl.load", "Use // in place of /"),
     (no_such_function, "tl.store", "triton.language has no `relu`"),
@@ -214,6 +276,28 @@ def test_a_compile_error_is_one_sentence_with_the_students_line(kernel, code, re
     assert error.kind == "compile" and error.kernel == kernel.__name__
     assert error.line == line_of(kernel, code)
     assert f"line {error.line} `" in str(error)
+    assert len(textwrap.wrap(str(error), 88)) <= 5  # what a report shows without cutting
+
+
+@triton.jit
+def largest_of_all(p, n):
+    offs = tl.arange(0, 16)
+    tl.store(p + offs, tl.max(tl.load(p + offs), 0).to(tl.float16))
+
+
+@triton.jit
+def row_minus_its_largest(p, n):
+    offs = tl.arange(0, 16)
+    x = tl.load(p + offs)
+    tl.store(p + offs, x - tl.max(x, 0))
+    tl.store(p + n, tl.max(x, 0))
+
+
+def test_a_store_of_one_maximum_in_all_lanes_names_tl_maximum():
+    (note,) = reduced_stores(lower(largest_of_all, (X, 1), {})[0])
+    assert f"Line {line_of(largest_of_all, 'tl.store')} of largest_of_all" in note
+    assert "tl.maximum(a, b)" in note
+    assert reduced_stores(lower(row_minus_its_largest, (X, 40), {})[0]) == []
 
 
 def test_an_error_in_a_helper_is_placed_in_the_helper():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from bleach.css_sanitizer import CSSSanitizer
 
-from autograder.records import Access, Case, CaseResult, CompileFacts, View
+from autograder.records import Access, Case, CaseResult, CompileFacts, Finding, View
 from autograder.render import style
 from autograder.render.html import (
     ATTRIBUTES,
@@ -26,7 +26,7 @@ from autograder.render.html import (
     verdict_html,
 )
 from autograder.render.text import verdict_text
-from tests.render_records import EXERCISE, LESSON, OUTSIDE, failed, passed, unsure
+from tests.render_records import EXERCISE, LESSON, OUTSIDE, failed, passed, unsure, vector
 
 EVIL = '<script>alert(1)</script>"\' onload="x" </div></p> &amp; $x_1$ \u202e\x1b[31m'
 
@@ -137,12 +137,12 @@ def test_the_report_says_what_the_text_says():
         "✗ fail",
         "02.add Vector add",
         "6 of 8 points",
-        "fails on 1 of 2 cases",
+        "on 1 of 2 cases",
         "add_kernel, line 7 · case “the lesson's length”",
         OUTSIDE.message,
         EXERCISE.notes["out_of_bounds"],
         "moved 295 296 elements = 3.00 n; limit 3n + 5 %",
-        "26 registers, no shared memory",
+        "26 registers a thread",
     ):
         assert said in words, said
 
@@ -156,6 +156,15 @@ def test_the_picture_shows_the_lanes_in_the_ink_of_the_page():
     assert "<svg" not in verdict_html(passed(), EXERCISE)
     assert picture(failed())[:8] == b"\x89PNG\r\n\x1a\n"
     assert picture(passed()) is None
+
+
+@pytest.mark.parametrize("kind", ["race", "uninitialised", "values"])
+def test_a_fault_that_lanes_do_not_show_has_no_picture(kind):
+    access = replace(vector(64, 16, [3]), active=np.ones((1, 16), bool))
+    verdict = failed(Finding(kind, "Two programs meet.", access=access))
+    assert "<svg" not in verdict_html(verdict, EXERCISE) and picture(verdict) is None
+    both = failed(verdict.findings[0], OUTSIDE)  # the one that lanes show is drawn
+    assert "896 of 1024 lanes are outside" in verdict_html(both, EXERCISE)
 
 
 def test_a_picture_that_fails_leaves_the_verdict_standing(monkeypatch):

@@ -8,19 +8,35 @@ from dataclasses import replace
 
 import pytest
 
+from autograder.checking import check_functions
+from autograder.exercises.quiz import quiz
 from autograder.records import (
+    ASPECT_OF_KIND,
     FINDING_KINDS,
+    Aspect,
     Case,
     CaseResult,
     CompileFacts,
     Finding,
+    Run,
+    Traffic,
     Verdict,
 )
 from autograder.render.explain import NOTES, faults
 from autograder.render.json import verdict_json
 from autograder.render.neutral import count, neutral, spaced
 from autograder.render.text import WIDTH, hints_text, verdict_text
-from tests.render_records import EXERCISE, FACTS, LESSON, ONE, OUTSIDE, failed, passed, unsure
+from tests.render_records import (
+    EXERCISE,
+    FACTS,
+    LESSON,
+    ONE,
+    OUTSIDE,
+    aspects,
+    failed,
+    passed,
+    unsure,
+)
 
 
 def blocks(text: str) -> list[list[str]]:
@@ -45,9 +61,40 @@ def test_the_first_line_says_verdict_and_points():
 def test_the_table_marks_every_aspect():
     text = verdict_text(failed(), EXERCISE)
     assert "  ✓ values        2/2  the numbers are right" in text
-    assert "  ✗ bounds        0/2  fails on 1 of 2 cases" in text
-    beyond = replace(failed(), aspects=(replace(failed().aspects[0], status="not_reached"),))
-    assert "  – values  " in verdict_text(beyond, EXERCISE)
+    assert "  ✗ bounds        0/2  lanes outside their tensor" in text
+    assert "on 1 of 2 cases" in text
+
+
+def test_an_aspect_that_could_not_be_scored_does_not_look_like_a_fault_of_its_own():
+    def row(points, results):
+        aspect = Aspect("races", "not_reached", points, 1.0)
+        text = verdict_text(replace(failed(), aspects=(aspect,), cases=results), EXERCISE)
+        return next(line for line in text.splitlines() if " races " in line)
+
+    wrong = Finding("values", "3 of 3 values are wrong.")
+    ran = CaseResult(LESSON, "fail", (wrong,), 3, 3)
+    assert row(0.0, (ran,)) == "  – races      0/1  no fault seen; scored once the values are right"
+    partly = row(0.5, (ran, passed().cases[1]))
+    assert partly == "  – races    0.5/1  no fault seen; scored on the cases with right values"
+    stopped = CaseResult(LESSON, "fail", (Finding("compile", "No."),))
+    assert row(0.0, (stopped,)) == "  – races      0/1  not scored: nothing ran"
+
+
+def test_every_aspect_without_full_points_has_a_reason_beside_it():
+    for kind in FINDING_KINDS:
+        for results in (failed(Finding(kind, "So.")).cases, failed(Finding(kind, "So.")).cases[:1]):
+            name = ASPECT_OF_KIND[kind]
+            aspect = Aspect(name, "fail", 0.0, 1.0)
+            text = verdict_text(replace(failed(), aspects=(aspect,), cases=results), EXERCISE)
+            row = next(line for line in text.splitlines() if line.startswith(f"  ✗ {name}"))
+            assert len(row.split("0/1")[1].strip()) > 10, row
+
+
+def test_numbers_that_no_kernel_stored_have_a_row_also_where_no_points_are_for_that():
+    finding = Finding("torch_computed", "NumPy wrote it.")
+    rows = tuple(a for a in aspects(values="fail") if a.name != "kernel")
+    text = verdict_text(replace(failed(finding), aspects=rows), EXERCISE)
+    assert "✗ values · case" in text and "✗ kernel" not in text
 
 
 def test_a_finding_says_what_where_why_and_what_to_look_at():
@@ -69,13 +116,14 @@ def test_a_finding_takes_at_most_five_lines_and_keeps_its_question(length, word)
 
 
 def test_a_long_message_of_the_compiler_is_worth_more_than_the_question():
-    short, long = "tl.arange needs a power of two.", "Say it in a power of two. " * 13
+    short, long = "tl.arange needs a power of two.", "Say it in a power of two. " * 16
+    asking = replace(EXERCISE, notes={"compile": "Which block has a million elements?"})
     for message, asked in ((short, True), (long, False)):
         verdict = failed(Finding("compile", message, "add_kernel", line=7))
-        (block,) = blocks(verdict_text(verdict, EXERCISE))
+        (block,) = blocks(verdict_text(verdict, asking))
         said = " ".join(line.strip() for line in block)
-        assert len(block) <= 5 and message.strip() in said
-        assert (NOTES["compile"] in said) == asked
+        assert len(block) <= 6 and message.strip() in said and "…" not in said
+        assert ("a million elements?" in said) == asked
 
 
 def test_only_the_first_findings_are_told_and_the_rest_is_counted():
@@ -95,10 +143,11 @@ def test_the_same_fault_on_several_cases_is_told_once():
     assert fault.message == OUTSIDE.message
 
 
-def test_every_kind_of_finding_has_a_question():
+def test_every_kind_of_finding_has_a_question_or_says_itself_what_to_do():
     assert set(NOTES) == set(FINDING_KINDS)
+    assert {kind for kind in NOTES if not NOTES[kind]} == {"compile", "interface"}
     plain = replace(EXERCISE, notes={})
-    for kind in FINDING_KINDS:
+    for kind in set(FINDING_KINDS) - {"compile", "interface"}:
         assert NOTES[kind].rstrip().endswith(("?", ".")), kind
         text = verdict_text(failed(Finding(kind, "It is so.")), plain)
         assert NOTES[kind].split()[0] in text
@@ -139,11 +188,11 @@ def test_traffic_shows_the_largest_case_or_the_largest_that_goes_over():
     ("error", "said"),
     [
         (0.0, "no error: equal to the reference to the last bit"),
-        (0.314, "largest error 0.31 of the tolerance"),
-        (1.0, "largest error 1.00 of the tolerance"),
-        (3.21, "largest error 3.2 times the tolerance"),
-        (54321.0, "largest error 54 321 times the tolerance"),
-        (1e30, "largest error 1e+30 times the tolerance"),
+        (0.314, "every value within its rounding bound (largest error 0.31 of it, case"),
+        (1.0, "every value within its rounding bound (largest error 1.00 of it, case"),
+        (3.21, "largest error 3.2 times its rounding bound"),
+        (54321.0, "largest error 54 321 times its rounding bound"),
+        (1e30, "largest error 1e+30 times its rounding bound"),
     ],
 )
 def test_the_error_stands_against_the_tolerance(error, said):
@@ -159,15 +208,58 @@ def test_an_error_that_is_no_number_is_left_to_the_findings(error):
 
 def test_compile_facts_are_one_sentence():
     assert (
-        "add_kernel for RTX 4080: 26 registers, no shared memory, no spills, 4 ld.global.v4"
-        in " ".join(verdict_text(passed(), EXERCISE).split())
+        "add_kernel for RTX 4080: 26 registers a thread, all values fit in registers, 4 loads 16 "
+        "bytes wide (ld.global.v4)" in " ".join(verdict_text(passed(), EXERCISE).split())
     )
     spilt = replace(FACTS, shared=49152, spills=64, instructions={"mma.sync": 128})
     text = " ".join(verdict_text(replace(passed(), compiled=(spilt,)), EXERCISE).split())
-    assert "49 152 of 101 376 bytes of shared memory, 64 bytes spilled, 128 mma.sync" in text
+    assert "64 bytes spilled from registers to memory, 49 152 of 101 376 bytes of shared" in text
+    assert "128 tensor-core products (mma.sync)" in text
     broken = CompileFacts("k", "RTX 4080", 0, 101376, 0, 0, error="arange needs a power of two.")
     text = verdict_text(replace(passed(), compiled=(broken,)), EXERCISE)
-    assert "k for RTX 4080: arange needs a power of two." in text
+    assert "compiled" not in text  # the finding says it, once
+
+
+def test_elements_missing_behind_a_mask_ask_about_the_mask_and_others_about_the_grid():
+    missing = Finding("unwritten", "The output: no program wrote 896 of its 98432.", lanes=896)
+    for masked, asked in ((1024, "The mask switched lanes off"), (128, NOTES["unwritten"])):
+        traffic = (Traffic("x_ptr", 4, 98432, 0, 5000), Traffic("out_ptr", 4, 0, 97536, masked))
+        result = CaseResult(LESSON, "fail", (missing,), run=Run((), (missing,), traffic))
+        text = verdict_text(replace(failed(missing), cases=(result,)), EXERCISE)
+        assert asked in " ".join(text.split())
+
+
+def test_a_quiz_is_a_pass_only_when_its_form_is_complete():
+    asked = quiz("02.quiz", "Quiz", {"q1": "number", "q2": "one of a b", "q3": "some of a b c"})
+
+    def said(answers):
+        verdict = check_functions(asked, {"answers": answers})
+        return verdict, " ".join(verdict_text(verdict, asked).split())
+
+    verdict, text = said({"q1": None, "q2": "a", "q3": None})
+    assert verdict.verdict == "could_not_check" and text.startswith("? 02.quiz Quiz: incomplete")
+    assert "1 of 3 answered" in text and "Not answered yet: q1, q3." in text
+    assert "limit of this checker" not in text and "✓" not in text
+    verdict, text = said({"q1": "ten", "q2": "z", "q3": "a", "q4": 1})
+    assert verdict.verdict == "fail" and text.startswith("✗ 02.quiz Quiz: form not right")
+    for name in ("q1 wants a number", "q2 wants one letter", "q3 wants a list", "answers has 'q4'"):
+        assert name in text
+    assert "tensor" not in text and "form is right" not in text and "…" not in text
+    verdict, text = said({"q1": 1, "q2": "a", "q3": ["b"]})
+    assert verdict.verdict == "pass" and text.startswith("✓ 02.quiz Quiz: form complete")
+    assert verdict_json(verdict)["aspects"] == {"form": "pass"}
+    for answers in ({}, [], None):
+        verdict, text = said(answers)
+        assert verdict.verdict == "fail" and not verdict.points
+
+
+def test_a_graded_quiz_asks_nothing_about_tensors():
+    asked = quiz("02.quiz", "Quiz", {"q1": "number"})
+    findings = (Finding("interface", "q1 wants a number."), Finding("values", "q1: no answer."))
+    rows = (Aspect("values", "fail", 0.0, 1.0),)
+    verdict = Verdict("02.quiz", "fail", rows, findings)
+    assert {fault.note for fault in faults(verdict, asked)} == {""}
+    assert "q1: no answer." in verdict_text(verdict, asked)
 
 
 def test_a_call_that_never_came_to_a_case_counts_no_cases():

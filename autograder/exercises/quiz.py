@@ -68,13 +68,21 @@ def check_format(exercise: Exercise, answers: Any) -> tuple[Finding, ...]:
     if not isinstance(answers, dict):
         wanted = ", ".join(f'"{name}": …' for name in questions)
         return (_fault(f"answers is {_said(answers)}; it wants a dict: answers = {{{wanted}}}."),)
-    faults = [f"{name} is missing from answers." for name in questions if name not in answers]
+    faults = [
+        _fault(f"{name} is missing from answers.", name)
+        for name in questions
+        if name not in answers
+    ]
     for name, given in answers.items():
         if name not in questions:
-            faults.append(f"answers has {_said(name)}, but the quiz asks {', '.join(questions)}.")
+            asked = ", ".join(questions)
+            fault = f"answers has {_said(name)}, but the quiz asks {asked}."
+            faults.append(_fault(fault, _said(name)))
         elif given is not None and not _fits(questions[name], given):
-            faults.append(f"{name} wants {_wanted(questions[name])}, not {_said(given)}.")
-    return tuple(_fault(fault) for fault in faults)
+            faults.append(
+                _fault(f"{name} wants {_wanted(questions[name])}, not {_said(given)}.", name)
+            )
+    return tuple(faults)
 
 
 def open_questions(exercise: Exercise, answers: Any) -> tuple[str, ...]:
@@ -160,5 +168,5 @@ def _said(given: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}…"
 
 
-def _fault(message: str) -> Finding:
-    return Finding("interface", message, argument="answers")
+def _fault(message: str, question: str = "answers") -> Finding:
+    return Finding("interface", message, argument=question)

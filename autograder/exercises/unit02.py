@@ -99,7 +99,7 @@ _NOTES = {
     "the program load, and what did it do with them?",
     "torch_computed": "Which line computes the result, one in the kernel or one in Python?",
     "compile": "",  # Triton's sentence says what to do
-    "interface": "Compare the function's signature and what it returns with the exercise's text.",
+    "interface": "",  # the sentence says what was asked for
 }
 
 ADD = Exercise(

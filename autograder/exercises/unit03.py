@@ -187,8 +187,8 @@ _NOTES = {
     "values": "Take one row of three numbers and a block of four: what do maximum, exponentials "
     "and sum come to, lane by lane?",
     "torch_computed": "Which line computes the result, one in the kernel or one in Python?",
-    "compile": "What does the message name: a shape, a type, or the size of a block?",
-    "interface": "Compare the function's signature and what it returns with the exercise's text.",
+    "compile": "",  # Triton's sentence says what to do
+    "interface": "",  # the sentence says what was asked for
 }
 
 # ---------------------------------------------------------------- exercises

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from autograder.ir.habits import subscript
 from autograder.records import Rejected
 
 # (pattern in Triton's message, what to say). ``\1`` inserts a group; first match wins.
@@ -124,15 +126,6 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "the bounds of range must be single numbers, not blocks.",
     ),
     (
-        r"unsupported tensor index",
-        "a block cannot be indexed by a number or cut into pieces. Load what you need through "
-        "pointers and a mask, or reduce with tl.sum and tl.where. [:, None] is allowed.",
-    ),
-    (
-        r"__setitem__ is not supported",
-        "one element of a block cannot be assigned. Use tl.where(lanes == i, value, block).",
-    ),
-    (
         r"Unsupported ptr type (.+) in `tl\.(\w+)`",
         r"tl.\2 needs a pointer, and this is {\1}. Was a number passed in place of a tensor, or "
         "was the base pointer forgotten?",
@@ -200,6 +193,10 @@ _NEEDS_CONSTEXPR = re.compile(
     r"(must be of type tl\.constexpr|must have type `?constexpr)|'tensor' object cannot be "
     r"interpreted as an integer"
 )
+_OF_A_SUBSCRIPT = re.compile(
+    r"unsupported tensor index|__setitem__ is not supported|_semantic` argument|not subscriptable"
+)
+_CODE = 72  # characters of the student's line that a sentence quotes
 _TYPES = {"fp": "float", "bf": "bfloat"}
 
 
@@ -207,13 +204,14 @@ def explain(
     error: BaseException,
     name: str,
     locate: Callable[[str], tuple[str, int] | None],
-    runtime: frozenset[str] = frozenset(),
+    runtime: Mapping[str, str] = MappingProxyType({}),
 ) -> Rejected:
     """The error that lowering kernel ``name`` raised, as a sentence with kernel and line.
 
     ``locate(src)`` gives (function name, line of its ``def``) for the text of a student's kernel
     or helper, None for Triton's own library: the sentence names the innermost line of the
-    student. ``runtime`` are the kernel's parameters that are not ``tl.constexpr``.
+    student. ``runtime`` are the kernel's parameters that are not ``tl.constexpr``, with their types
+    as Triton writes them (``"*fp32"``, ``"i32"``).
     """
     where, node, message = None, None, ""
     while error is not None:
@@ -225,12 +223,13 @@ def explain(
         message = plain(error) or message
         error = error.__cause__
     if where is None:
-        sentence = f"{name} does not compile: {_reason(message, None, runtime)}"
+        sentence = f"{name} does not compile: {_reason(message, None, '', runtime)}"
         return Rejected(sentence, "compile", kernel=name)
     function, line, source = where
     lines = source.splitlines()  # Triton may name a line beyond the end of a called function
     text = lines[node.lineno - 1].strip() if node.lineno <= len(lines) else lines[-1].strip()
-    sentence = f"{function}, line {line} `{text}`: {_reason(message, node, runtime)}"
+    text = text if len(text) <= _CODE else f"{text[: _CODE - 1].rstrip()}…"
+    sentence = f"{function}, line {line} `{text}`: {_reason(message, node, source, runtime)}"
     return Rejected(sentence, "compile", line, function)
 
 
@@ -247,7 +246,9 @@ def plain(error: BaseException) -> str:
     return message
 
 
-def _reason(message: str, node: Any, runtime: frozenset[str]) -> str:
+def _reason(message: str, node: Any, source: str, runtime: Mapping[str, str]) -> str:
+    if _OF_A_SUBSCRIPT.search(message) and (instead := subscript(node, source, runtime)):
+        return instead
     constexpr = _NEEDS_CONSTEXPR.search(message)
     if constexpr:
         subject = "the size of a block" if constexpr[1] else "this number"
@@ -287,15 +288,16 @@ def _type(text: str) -> str:
     return text.replace("'", "")
 
 
-def _not_constexpr(subject: str, node: Any, runtime: frozenset[str]) -> str:
+def _not_constexpr(subject: str, node: Any, runtime: Mapping[str, str]) -> str:
     """Name the run-time parameter that stands where the compiler must know a number."""
     names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)] if node is not None else []
     for found in names:
         if found in runtime:
             return (
                 f"{subject} must be known when the kernel is compiled, and `{found}` is "
-                f"a number that arrives at run time. Use a parameter `BLOCK_SIZE: tl.constexpr` "
-                f"(or annotate `{found}: tl.constexpr`) and mask the rest."
+                f"a number that arrives at run time. Annotate the parameter, "
+                f"`{found}: tl.constexpr`, if it is a block size; if it is the number of elements, "
+                "use a block size and mask the rest."
             )
     return (
         f"{subject} must be an integer that is known when the kernel is compiled: a parameter "
@@ -307,6 +309,6 @@ def _undefined(name: str) -> str:
     if name in _PYTHON_WORDS:
         return f"Python's `{name}` does not exist in a kernel. {_PYTHON_WORDS[name]}."
     return (
-        f"`{name}` is not defined here. Is it spelled as where it was assigned, assigned on every "
-        "path (also when an `if` is not taken), or should it be a parameter of the kernel?"
+        f"`{name}` is not defined here. Make it a parameter of the kernel, or spell it as where "
+        "it is assigned; assigned under an `if`, it needs a value on the other path too."
     )

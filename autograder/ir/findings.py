@@ -50,8 +50,10 @@ class Faults:
             "verb": verb,
             "lanes": int(per_program),
             "of": int(active.sum()),
+            "masked": not active.all(),
             "low": int(at_fault.min()),
             "high": int(at_fault.max()),
+            "where": _span(*np.unique(at_fault).tolist()),
             "size": int(np.prod(window.view.shape)) if bitmap is None else None,
             "count": count,
             "shape": window.view.shape,
@@ -78,8 +80,7 @@ class Faults:
         cells = np.broadcast_to(index, full)[row][np.broadcast_to(bad, full)[row]]
         story = {
             "lanes": int(per_program),
-            "low": int(cells.min()),
-            "high": int(cells.max()),
+            "where": _span(*np.unique(cells).tolist()),
             "torch": ", ".join(dict.fromkeys(window.buffer.foreign)),
         }
         self._add(kind, window.argument, op.line, total, batch.programs[row], story)
@@ -89,8 +90,7 @@ class Faults:
         cells = index[bad & (programs == first)]
         story = {
             "lanes": len(cells),
-            "low": int(cells.min()),
-            "high": int(cells.max()),
+            "where": _span(*np.unique(cells).tolist()),
             "torch": "",
         }
         self._add(kind, window.argument, op.line, bad.sum(), first, story)
@@ -147,16 +147,21 @@ class Faults:
         else:
             where = "outside"
         preposition = "to" if s["verb"] == "store" else "of" if s["verb"] == "atomic" else "from"
-        holds = (
-            f"{argument} has {math.prod(s['shape'])} elements"
-            if len(s["shape"]) < 2 or s["size"] is not None
-            else f"{argument} is {' × '.join(map(str, s['shape']))} with strides "
-            f"{', '.join(map(str, s['strides']))}"
-        )
+        if s["size"] is not None:
+            holds = f"{argument} has {_elements(s['size'])}"
+        elif len(s["shape"]) < 2:  # what lies between its elements belongs to another tensor
+            holds = f"{argument} has {_elements(math.prod(s['shape']))}, {s['strides'][0]} apart"
+        else:
+            holds = (
+                f"{argument} is {' × '.join(map(str, s['shape']))} with strides "
+                f"{', '.join(map(str, s['strides']))}"
+            )
+        lanes = "unmasked lanes" if s["masked"] else "lanes"
+        offsets = "offset" if s["low"] == s["high"] else "offsets"
         return (
-            f"{s['verb']} {preposition} {argument}: {s['lanes']} of {s['of']} active lanes {where} "
-            f"(program {self.program_text(fault.program)}, line {line}: offsets "
-            f"{_span(s['low'], s['high'])}, {holds})."
+            f"{s['verb']} {preposition} {argument}: {s['lanes']} of {s['of']} {lanes} {where} "
+            f"(program {self.program_text(fault.program)}, line {line}: {offsets} "
+            f"{s['where']}, {holds})."
         )
 
     def _say_uninitialised(self, argument, line, fault):
@@ -164,7 +169,7 @@ class Faults:
         return (
             f"load from {argument}: {s['lanes']} lanes read memory that nobody has written "
             f"(program {self.program_text(fault.program)}, line {line}: offsets "
-            f"{_span(s['low'], s['high'])})."
+            f"{s['where']})."
         )
 
     def _say_torch_computed(self, argument, line, fault):
@@ -214,8 +219,20 @@ class Faults:
         )
 
 
-def _span(low: int, high: int) -> str:
-    return str(low) if low == high else f"{low}…{high}"
+def _span(*offsets: int) -> str:
+    """Sorted offsets: ``5``, ``3…9`` where none is missing, ``1, 3``, ``1, 3 … 99`` of many."""
+    low, high = offsets[0], offsets[-1]
+    if low == high:
+        return str(low)
+    if high - low == len(offsets) - 1:
+        return f"{low}…{high}"
+    if len(offsets) <= 4:
+        return ", ".join(map(str, offsets))
+    return f"{low}, {offsets[1]} … {high}"
+
+
+def _elements(count: int) -> str:
+    return f"{count} element{'s' * (count != 1)}"
 
 
 def _first_program(bad, shape, batch):

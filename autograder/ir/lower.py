@@ -30,6 +30,7 @@ from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, create_function_from_signature
 
 from autograder.ir import explain, interpreted
+from autograder.ir.habits import returned
 from autograder.ir.misfit import misfit
 from autograder.ir.surroundings import Surroundings, stamp
 from autograder.records import CouldNotCheck, Kernel, Rejected
@@ -124,10 +125,14 @@ def _ttir(kernel: Any, source: ASTSource, options, backend, surroundings: Surrou
                 context,
             )
         except Exception as error:
-            runtime = frozenset(n for n, type_ in source.signature.items() if type_ != "constexpr")
+            runtime = {n: str(t) for n, t in source.signature.items() if t != "constexpr"}
             name = kernel.fn.__name__
             raise explain.explain(error, name, surroundings.locate, runtime) from None
     print(printed.getvalue(), end="")
+    line = surroundings.def_line(kernel)
+    refused = returned(kernel.fn.__name__, kernel.src, line, str(module))
+    if refused is not None:
+        raise refused
     manager = ir.pass_manager(context)
     passes.common.add_inliner(manager)
     manager.run(module, "inline")

@@ -16,21 +16,23 @@ from autograder.records import CaseResult, Exercise, Verdict
 from autograder.render import style
 from autograder.render.explain import (
     SYMBOL,
-    WORDS,
     Fault,
     aspect_words,
+    first_faults,
+    head_message,
+    head_points,
+    head_word,
+)
+from autograder.render.facts import (
     cases_sentence,
     compile_sentences,
     error_sentence,
-    faults,
-    head_message,
-    head_points,
     traffic_sentence,
 )
-from autograder.render.lanes import lanes_over_array
+from autograder.render.lanes import lanes_over_array, shows_its_fault
 from autograder.render.neutral import neutral, spaced
 from autograder.render.public import public_view
-from autograder.render.text import FINDINGS, hints_text, verdict_text
+from autograder.render.text import hints_text, verdict_text
 
 __all__ = [
     "ATTRIBUTES",
@@ -112,13 +114,11 @@ def verdict_html(verdict: Verdict, exercise: Exercise | None = None) -> str:
     Hidden cases appear as ``public_view`` leaves them.
     """
     verdict = public_view(verdict)
-    told = faults(verdict, exercise)
     drawing = _drawing(verdict)
     parts = [
         _head(verdict, exercise),
         _aspects(verdict),
-        *(_fault(fault) for fault in told[:FINDINGS]),
-        _left(told),
+        _faults(verdict, exercise),
         f"<div>{drawing}</div>" if drawing else "",
         _facts(verdict, exercise),
         _cases(verdict.cases, exercise) if len(verdict.cases) > 1 else "",
@@ -134,12 +134,10 @@ def feedback_html(verdict: Verdict, exercise: Exercise | None = None) -> str:
     no picture either: ``picture`` gives that as PNG, to go beside it as an ``image/png`` output.
     """
     verdict = public_view(verdict)
-    told = faults(verdict, exercise)
     parts = [
         _head(verdict, exercise),
         _aspects(verdict),
-        *(_fault(fault) for fault in told[:FINDINGS]),
-        _left(told),
+        _faults(verdict, exercise),
         _facts(verdict, exercise),
         _cases(verdict.cases, exercise) if verdict.cases else "",
         _warnings(verdict),
@@ -197,7 +195,7 @@ def _head(verdict: Verdict, exercise: Exercise | None) -> str:
     title = _t(exercise.title, 60) if exercise else ""
     text = (
         f'<p style="margin:0.2em 0 0.5em 0"><span style="{pill}">{SYMBOL[verdict.verdict]} '
-        f"{WORDS[verdict.verdict]}</span> <b>{_t(verdict.exercise, 40)} {title}</b> "
+        f"{head_word(verdict)}</span> <b>{_t(verdict.exercise, 40)} {title}</b> "
         f'<span style="{_MUTED}">{points}</span></p>'
     )
     if message := head_message(verdict):
@@ -260,11 +258,13 @@ def _fault(fault: Fault) -> str:
     )
 
 
-def _left(told: tuple[Fault, ...]) -> str:
-    left = len(told) - FINDINGS
-    if left <= 0:
-        return ""
-    return f'<p style="{_MUTED}">… and {left} more, most likely from the same cause.</p>'
+def _faults(verdict: Verdict, exercise: Exercise | None) -> str:
+    told, left = first_faults(verdict, exercise)
+    blocks = [_fault(fault) for fault in told]
+    if left:
+        words = f"… and {left} more, most likely from the same cause."
+        blocks.append(f'<p style="{_MUTED}">{words}</p>')
+    return "".join(blocks)
 
 
 def _cases(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
@@ -280,7 +280,7 @@ def _cases(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
         )
         label = _t(result.case.label, 60) + (f' <span style="{_MUTED}">hidden</span>' * hidden)
         rows.append((_mark(result.status), label, sizes, moved, error))
-    head = ("", "case", "sizes", "elements moved, limit", "error ÷ tolerance")
+    head = ("", "case", "sizes", "elements moved, limit", "error ÷ bound (right up to 1)")
     return (
         f'<details style="margin:0.5em 0"><summary style="cursor:pointer">the '
         f"{len(rows)} cases</summary>{_table(rows, head)}</details>"
@@ -298,8 +298,8 @@ def _warnings(verdict: Verdict) -> str:
 
 
 def _access(verdict: Verdict):
-    told = sorted(verdict.findings, key=lambda finding: finding.kind != "out_of_bounds")
-    return next((f.access for f in told if f.access is not None), None)
+    """The first finding's access whose picture shows the fault; None if there is none."""
+    return next((f.access for f in verdict.findings if shows_its_fault(f)), None)
 
 
 def _drawing(verdict: Verdict) -> str:

@@ -47,11 +47,11 @@ class Shown:
 
 
 def _picture(findings: tuple[Finding, ...]) -> str:
-    """The lanes of the first finding that knows them, as inline SVG; empty if none does."""
-    from autograder.render.lanes import lanes_over_array
+    """The lanes of the first finding that they show, as inline SVG; empty if there is none."""
+    from autograder.render.lanes import lanes_over_array, shows_its_fault
     from autograder.render.style import svg
 
-    drawn = [f.access for f in findings if f.access is not None and len(f.access.programs)]
+    drawn = [f.access for f in findings if shows_its_fault(f)]
     return svg(lanes_over_array(drawn[0])) if drawn else ""
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autograder.records import Access
+from autograder.records import Access, Finding
 from autograder.render import geometry, style
 from autograder.render.cells import FEW, GAP, closer, describe, paint, ticks
 from autograder.render.geometry import Lanes, Page
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["lanes_over_array", "paint_row"]
+__all__ = ["lanes_over_array", "paint_row", "shows_its_fault"]
 
 _DIGITS = 90  # that fit side by side into a strip of cells
 
@@ -39,6 +39,18 @@ def lanes_over_array(access: Access, program: int | None = None) -> Figure:
         if layout.flat:
             return _strips(access, layout, placed)
         return sheet(access, layout, placed)
+
+
+def shows_its_fault(finding: Finding) -> bool:
+    """Whether the lanes of a finding's access, drawn over their tensor, show what is wrong.
+
+    Lanes outside do. A race, or a number that nobody wrote, looks like any other access: it takes
+    two programs, or what happened before, to see it.
+    """
+    access = finding.access
+    if access is None or not len(access.programs):
+        return False
+    return bool((access.active & ~access.inside).any())
 
 
 def _telling(access: Access, program: int | None, most: int) -> np.ndarray:

@@ -13,10 +13,10 @@ __all__ = ["public_view"]
 # One sentence a kind, rebuilt from nothing but the argument's name. Sizes cannot slip in.
 _SENTENCES = {
     "out_of_bounds": "Lanes go outside {argument}",
-    "uninitialised": "Lanes read cells of {argument} that nothing has written",
+    "uninitialised": "Lanes read elements of {argument} that nothing has written",
     "undefined_lane": "Masked lanes of {argument} hold no defined number, and the result uses them",
-    "unwritten": "Cells of {argument} are never written",
-    "race": "Two programs, or two lanes, meet in one cell of {argument}",
+    "unwritten": "Elements of {argument} are never written",
+    "race": "Two programs, or two lanes, meet in one element of {argument}",
     "traffic": "More elements move than the limit allows",
     "values": "Values of {argument} differ from the reference",
     "torch_computed": "Values come from torch and not from a kernel",

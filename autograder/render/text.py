@@ -7,15 +7,17 @@ import textwrap
 from autograder.records import Exercise, Verdict
 from autograder.render.explain import (
     SYMBOL,
-    WORDS,
     Fault,
     aspect_words,
+    first_faults,
+    head_message,
+    head_points,
+    head_word,
+)
+from autograder.render.facts import (
     cases_sentence,
     compile_sentences,
     error_sentence,
-    faults,
-    head_message,
-    head_points,
     traffic_sentence,
 )
 from autograder.render.neutral import neutral
@@ -24,7 +26,6 @@ from autograder.render.public import public_view
 __all__ = ["hints_text", "public_view", "verdict_text"]
 
 WIDTH = 92
-FINDINGS = 3  # a reader mends one fault at a time
 LINES = 5  # of one finding, at most
 
 
@@ -48,7 +49,7 @@ def verdict_text(verdict: Verdict, exercise: Exercise | None = None) -> str:
 def _head(verdict: Verdict, exercise: Exercise | None) -> str:
     title = f" {neutral(exercise.title, 60)}" if exercise and exercise.title else ""
     mark = f"{SYMBOL[verdict.verdict]} {neutral(verdict.exercise, 40)}{title}: "
-    line = mark + ", ".join(part for part in (WORDS[verdict.verdict], head_points(verdict)) if part)
+    line = mark + ", ".join(part for part in (head_word(verdict), head_points(verdict)) if part)
     message = head_message(verdict)
     return line + ("\n" + _wrapped(message, LINES) if message else "")
 
@@ -86,10 +87,10 @@ def _facts(verdict: Verdict, exercise: Exercise | None) -> str:
 
 
 def _findings(verdict: Verdict, exercise: Exercise | None) -> list[str]:
-    told = faults(verdict, exercise)
-    blocks = [_finding(fault) for fault in told[:FINDINGS]]
-    if len(told) > FINDINGS:
-        blocks.append(f"… and {len(told) - FINDINGS} more, most likely from the same cause.")
+    told, left = first_faults(verdict, exercise)
+    blocks = [_finding(fault) for fault in told]
+    if left:
+        blocks.append(f"… and {left} more, most likely from the same cause.")
     return blocks
 
 
@@ -97,10 +98,10 @@ def _finding(fault: Fault) -> str:
     head = " · ".join(part for part in (fault.aspect, fault.where, fault.cases) if part)
     head = textwrap.shorten(f"✗ {head}", WIDTH, placeholder=" …")
     # The question is worth more than the end of a long message, so the message gives way; but
-    # one of the compiler or the interface says itself what to do.
+    # one of the compiler or the interface says itself what to do, at its end.
     both = _lines(f"{fault.message} {fault.note}")
     if len(both) >= LINES and fault.finding.kind in ("compile", "interface"):
-        return head + "\n" + _wrapped(fault.message, LINES - 1)
+        return head + "\n" + _wrapped(fault.message, LINES)
     room = len(fault.message)
     while True:
         message = textwrap.shorten(fault.message, room, placeholder=" …")

@@ -32,6 +32,8 @@ from autograder.trace.tape import Execute, Tape
 
 __all__ = ["record"]
 
+MAX_OUTPUTS = 32  # that a solution may return
+
 
 def record(
     function: Callable,
@@ -154,6 +156,15 @@ class _Call:
             return (self._output(tape, returned, f"{self.name} returned"),)
         if not returned:
             return (f"{self.name} returned an empty {type(returned).__name__}.",)
+        kind = type(returned).__name__
+        if not any(item is None or isinstance(item, torch.Tensor) for item in returned):
+            items = f"{len(returned)} item{'s' * (len(returned) != 1)}"
+            return (
+                f"{self.name} returned a {kind} of {items}, the first of them "
+                f"{_a(returned[0])}, where a tensor is expected.",
+            )
+        if len(returned) > MAX_OUTPUTS:
+            return (f"{self.name} returned a {kind} of {len(returned)} items; tensors are few.",)
         if len(returned) == 1:
             return (self._output(tape, returned[0], f"{self.name} returned"),)
         return tuple(
@@ -166,9 +177,7 @@ class _Call:
         if item is None:
             return f"{subject} None. Did you forget `return out`?"
         if not isinstance(item, torch.Tensor):
-            kind = {"ndarray": "NumPy array"}.get(type(item).__name__, type(item).__name__)
-            article = "an" if kind[0].lower() in "aeiou" else "a"
-            return f"{subject} {article} {kind}, where a tensor is expected."
+            return f"{subject} {_a(item)}, where a tensor is expected."
         with torch._C.DisableTorchFunction():
             if item.layout != torch.strided:
                 return f"{subject} a tensor of layout {item.layout}; a dense one is expected."
@@ -217,6 +226,9 @@ class _Call:
         text += place
         if "Cannot call @triton.jit'd outside" in message:
             text += ": a kernel is launched with a grid, name[(programs,)](arguments)"
+        if "'function' object is not subscriptable" in message:
+            text += ": only a kernel can be launched with [grid], and the function in front of it "
+            text += "has no @triton.jit above its def"
         if tape.peeks and not tape.runs:
             peek = tape.peeks[0]
             text += (
@@ -224,6 +236,12 @@ class _Call:
                 "a check records your function, its kernels have not run yet"
             )
         return _Raised(f"{text}.", line)
+
+
+def _a(item: Any) -> str:
+    """What a value is, with its article: ``a float``, ``an int``, ``a NumPy array``."""
+    kind = {"ndarray": "NumPy array"}.get(type(item).__name__, type(item).__name__)
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
 
 
 def _placed(error: Rejected) -> Rejected:

@@ -286,11 +286,12 @@ class _Replay:
         if 0 in event.grid:
             return
         windows: list[Window] = []
-        arguments, written = [], set()
+        arguments, written, writers = [], set(), set()
         for i, (binding, name) in enumerate(zip(event.bindings, kernel.parameters, strict=True)):
             arguments.append(self._bound(binding, name, function.parameters[i][1], windows))
             if isinstance(binding, (View, Descriptor)) and (writes is None or i in writes):
                 written.add(windows[-1].buffer.number)
+                writers.add(name)
         faults = Faults(kernel.name, event.grid)
         races = Races(faults, [frozenset()] if _locks(kernel.ir) else None)
         memory = Memory(
@@ -314,7 +315,8 @@ class _Replay:
         )
         for window in windows:
             self._count(window.traffic)
-            if window.buffer.number in self.inputs and window.buffer.number in written:
+            # The same tensor may be bound twice: to blame is the name that is stored through.
+            if window.buffer.number in self.inputs and window.argument in writers:
                 view = self.inputs[window.buffer.number].view
                 if (window.buffer.states(view) == mem.KERNEL).any():
                     self.changed[window.argument] = None

@@ -17,6 +17,7 @@ import torch
 import triton
 
 from autograder.floats import ITEMSIZE
+from autograder.ir.habits import reduced_stores
 from autograder.records import (
     Allocate,
     Constant,
@@ -229,6 +230,7 @@ class Tape:
                     raise Rejected(f"The function launches more than {MAX_KERNELS} kernels.")
                 number = len(self.kernels)
                 self.kernels.append(kernel)
+                self.warnings += reduced_stores(kernel)
             bindings = tuple(
                 self._binding(value, name, kernel.name)
                 for value, name in zip(values, kernel.parameters, strict=True)
