@@ -560,7 +560,12 @@ def test_counting_sees_what_computing_sees():
     from autograder.trace.replay import replay
     from tests.kernels.course import KERNELS
 
-    small = {"add": (1000,), "softmax": (20, 33), "matmul": (70, 70), "flash causal": (1, 2, 70, 32)}
+    small = {
+        "add": (1000,),
+        "softmax": (20, 33),
+        "matmul": (70, 70),
+        "flash causal": (1, 2, 70, 32),
+    }
     for name, shape in small.items():
         function, arguments = KERNELS[name]
         tensor = type(arguments[0])
@@ -596,3 +601,21 @@ def test_counting_loads_what_addresses_depend_on():
     assert {t.argument: t.loaded for t in counted.traffic} == {
         "index_ptr": 16, "x_ptr": 10, "out_ptr": 0,
     }  # fmt: skip
+
+
+def test_a_dot_of_fp32_and_a_descriptor_that_other_cards_refuse_are_told():
+    from tests.kernels.course import matmul
+
+    run = inspect_call(matmul, numbers(40, 40), numbers(40, 40), keep_accesses=False)
+    assert any("TF32" in w for w in run.warnings)
+    run = inspect_call(matmul, numbers(40, 40).half(), numbers(40, 40).half(), keep_accesses=False)
+    assert not run.warnings
+
+    def clip(x):
+        out = torch.empty_like(x)
+        tiles[(triton.cdiv(x.shape[0], 16),)](x, out, *x.shape, BM=16, BN=16)
+        return out
+
+    for columns, told in ((20, False), (21, True)):
+        run = inspect_call(clip, numbers(16, columns), keep_accesses=False)
+        assert any("16 bytes" in w for w in run.warnings) == told

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from autograder.floats import ITEMSIZE
 from autograder.ir.memory import Pointer
 from autograder.records import CouldNotCheck
 
@@ -29,6 +30,12 @@ class Tile:
     @property
     def shape(self):
         return self.base.shape
+
+    @property
+    def aligned(self) -> bool:
+        """Whether every stride but the last is a multiple of 16 bytes, as a card's TMA needs."""
+        size = ITEMSIZE[self.base.dtype]
+        return all(not (s * size % 16).any() for s in self.strides[:-1])
 
     def at(self, offsets) -> Tile:
         """The same descriptor, with the block at these element offsets (int32 arrays)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Execution:
     dot: int = 0
     elementwise: int = 0
     needed: frozenset[str] | None = None  # count only: the values that decide addresses
+    warnings: dict[str, None] = field(default_factory=dict)  # where a card does otherwise
     depth: int = 0
 
     def run(self) -> Operations:
@@ -111,6 +112,11 @@ class Execution:
         elif op.name == "tt.dot":
             (*outer, m, k), n = op.types[0].shape, op.types[1].shape[-1]
             self.dot += 2 * programs * math.prod(outer) * m * k * n
+            if op.types[0].dtype == "float32" and "tf32" in op.text:
+                self.warnings[
+                    f"tl.dot of fp32 (line {op.line}) is exact here; a card rounds its inputs to "
+                    f'TF32, 10 bits of mantissa, unless it says input_precision="ieee".'
+                ] = None
 
     def _spare(self, op: Op) -> bool:
         """Whether counting can do without this operation: no address depends on it."""
@@ -341,7 +347,13 @@ class Execution:
         )
 
     def make_tile(self, op: Op, values: dict, batch: Batch):
-        return blocks.make(op, values)
+        tile = blocks.make(op, values)
+        if op.name == "tt.make_tensor_descriptor" and not tile.aligned:
+            self.warnings[
+                f"The tensor descriptor (line {op.line}) has a row stride that is no multiple of "
+                f"16 bytes: cards of compute capability 9.0 and up need that, an RTX 4080 does not."
+            ] = None
+        return tile
 
     def advance(self, op: Op, values: dict, batch: Batch):
         return values[op.operands[0]].advanced([values[o] for o in op.operands[1:]])

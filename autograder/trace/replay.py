@@ -138,6 +138,7 @@ class _Replay:
         self.touches: list | None = None
         self.undefined: list = []
         self.changed: dict[str, None] = {}
+        self.warnings: dict[str, None] = {}
         self.digest: list[int] = []
 
     def run(self) -> Run:
@@ -166,7 +167,7 @@ class _Replay:
             traffic=tuple(self.traffic.values()),
             operations=self.operations,
             accesses=tuple(self.accesses),
-            warnings=self.trace.warnings,
+            warnings=(*self.trace.warnings, *self.warnings),
             changed=tuple(self.changed),
             undefined=tuple(self.undefined),
             digest=hash(tuple(self.digest)),
@@ -310,6 +311,7 @@ class _Replay:
         execution = Execution(function, event.grid, arguments, memory, self.order, needed=slice_)
         counts = execution.run()
         self.budget = memory.budget
+        self.warnings.update(execution.warnings)
         self.operations = Operations(
             self.operations.dot + counts.dot, self.operations.elementwise + counts.elementwise
         )

@@ -18,7 +18,7 @@ import triton
 from autograder import exercises
 from autograder.checking import inspect_call, load_solution
 from autograder.floats import UNIT
-from autograder.judging import values_of
+from autograder.judging import inputs_of
 from autograder.records import Case, Tensor
 from tests.kernels.course import KERNELS
 
@@ -38,12 +38,9 @@ def _tensors(arguments, dtype=None):
     return made
 
 
-def _compare(name: str, function, arguments) -> bool:
-    run = inspect_call(function, *arguments, keep_accesses=False)
-    on_card = [a.cuda() if isinstance(a, torch.Tensor) else a for a in arguments]
-    out = function(*on_card)
-    torch.cuda.synchronize()
-    outs = out if isinstance(out, (tuple, list)) else (out,)
+def _compare(name: str, function, arguments, gradients=()) -> bool:
+    run = inspect_call(function, *arguments, gradients=gradients, keep_accesses=False)
+    outs = _on_card(function, arguments, gradients)
     agree = not run.findings
     notes = []
     for ours, theirs in zip(run.outputs, outs, strict=True):
@@ -52,6 +49,11 @@ def _compare(name: str, function, arguments) -> bool:
         if np.array_equal(mine, card, equal_nan=True):
             notes.append("bit-equal")
             continue
+        if not np.array_equal(np.isnan(mine), np.isnan(card)):
+            notes.append("NaN in different places")
+            agree = False
+            continue
+        mine, card = np.nan_to_num(mine), np.nan_to_num(card)
         scale = 2 * UNIT.get(ours.dtype, 2.0**-24) * np.maximum(np.abs(card).max(), 1e-30)
         worst = float(np.abs(mine.astype(np.float64) - card).max() / scale)
         share = float((mine != card).mean())
@@ -59,6 +61,31 @@ def _compare(name: str, function, arguments) -> bool:
     findings = "; ".join(f"{f.kind} {f.argument} line {f.line}" for f in run.findings) or "none"
     print(f"{name:44} findings: {findings:12} {' | '.join(notes)}", flush=True)
     return agree
+
+
+def _on_card(function, arguments, gradients) -> list[torch.Tensor]:
+    """Outputs of the call on the card, then the gradients of its floating arguments."""
+    function = getattr(function, "apply", function)  # a torch.autograd.Function
+    given = [_as_strided_on_card(a) if isinstance(a, torch.Tensor) else a for a in arguments]
+    wanted = [a for a in given if isinstance(a, torch.Tensor) and a.is_floating_point()]
+    for tensor in wanted if gradients else ():
+        tensor.requires_grad_()
+    out = function(*given)
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    if gradients:
+        outs += torch.autograd.grad(outs, wanted, [g.cuda() for g in gradients])
+    torch.cuda.synchronize()
+    return outs
+
+
+def _as_strided_on_card(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy on the card that keeps the strides (``.cuda()`` may close gaps)."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    span = 1 + sum((n - 1) * stride for n, stride in steps) if tensor.numel() else 1
+    room = torch.zeros(span, dtype=tensor.dtype, device="cuda")
+    copy = room.as_strided(tensor.shape, tensor.stride())
+    copy.copy_(tensor)
+    return copy
 
 
 def main() -> int:
@@ -82,32 +109,38 @@ def main() -> int:
             key=len,
             default=None,
         )
-        if id is None or exercises.get(id).machine != "triton" or exercises.get(id).backward:
+        if id is None or exercises.get(id).machine != "triton":
             continue
         exercise = exercises.get(id)
         function = load_solution(str(path))[exercise.names[-1]]
         for case in exercise.cases[:1] + exercise.cases[-2:]:
-            arguments = _call(exercise, case)
-            good &= _compare(f"{path.stem}: {case.label}", function, arguments)
+            arguments, gradients = _call(exercise, case)
+            good &= _compare(f"{path.stem}: {case.label}", function, arguments, gradients)
     print("all agree" if good else "the interpreter found faults in a right solution")
     return 0 if good else 1
 
 
-def _call(exercise, case: Case) -> list:
-    made = values_of(case, exercise.arguments(case))
+def _call(exercise, case: Case) -> tuple[list, list]:
+    """(arguments, incoming gradients) of a case as torch tensors, strides as the case has them."""
+    asked = exercise.arguments(case)
+    made = inputs_of(exercise, case)
     arguments = []
-    for value, asked in zip(made, exercise.arguments(case), strict=True):
-        if not isinstance(asked, Tensor):
+    for value, want in zip(made, asked, strict=False):
+        if not isinstance(want, Tensor):
             arguments.append(value)
             continue
-        t = torch.from_numpy(np.ascontiguousarray(value)).to(getattr(torch, asked.dtype))
-        if asked.strides is not None:
-            span = 1 + sum((n - 1) * s for n, s in zip(asked.shape, asked.strides, strict=True))
-            base = torch.zeros(max(span, 1), dtype=t.dtype).as_strided(asked.shape, asked.strides)
-            base.copy_(t)
-            t = base
-        arguments.append(t)
-    return arguments
+        tensor = _tensor(value, want.dtype)
+        if want.strides is not None and tensor.numel():
+            span = 1 + sum((n - 1) * s for n, s in zip(want.shape, want.strides, strict=True))
+            room = torch.zeros(span, dtype=tensor.dtype).as_strided(want.shape, want.strides)
+            tensor = room.copy_(tensor)
+        arguments.append(tensor)
+    types = [out.dtype for out in exercise.outputs(case)]
+    return arguments, [_tensor(g, d) for g, d in zip(made[len(asked) :], types, strict=False)]
+
+
+def _tensor(values: np.ndarray, dtype: str) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values)).to(getattr(torch, dtype))
 
 
 if __name__ == "__main__":
