@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from autograder.ir.cards import card
+from autograder.ir.cards import Card, card
 
-__all__ = ["Measured", "Timing", "TritonMissing", "gpu", "measure", "versions"]
+__all__ = ["Measured", "Timing", "TritonMissing", "gpu", "measure", "peak_bytes", "versions"]
 
 
 class TritonMissing(ImportError):
@@ -36,6 +36,7 @@ class Timing:
     low: float
     high: float
     gbs: float  # GB/s, 10^9 bytes: the bytes that theory asks for, by the median
+    tflops: float | None = None  # TFLOP/s, where the caller says how many operations there are
 
 
 @dataclass(frozen=True)
@@ -45,18 +46,22 @@ class Measured:
     timings: tuple[Timing, ...]
     card: str = ""
     bandwidth: float | None = None  # the data sheet's, GB/s, where the card is in the table
+    peak: float | None = None  # the data sheet's, TFLOP/s in bf16 with float32 sums, likewise
     note: str = ""
 
     def __repr__(self) -> str:
         if not self.timings:
             return self.note
-        sheet = f", {self.bandwidth:g} GB/s by its data sheet" if self.bandwidth else ""
+        by_work = all(t.tflops is not None for t in self.timings)
+        top, unit = (self.peak, "TFLOP/s") if by_work else (self.bandwidth, "GB/s")
+        sheet = f", {top:g} {unit} by its data sheet" if top else ""
         lines = [self.card + sheet]
-        lines.append(f"{'n':>12}  {'':12}{'ms':>9}{'(20–80 %)':>18}{'GB/s':>8}{'of peak':>9}")
+        lines.append(f"{'n':>12}  {'':12}{'ms':>9}{'(20–80 %)':>18}{unit:>9}{'of peak':>9}")
         for t in self.timings:
-            share = f"{t.gbs / self.bandwidth:8.0%}" if self.bandwidth else "       –"
+            speed = t.tflops if by_work else t.gbs
+            share = f"{speed / top:8.0%}" if top else "       –"
             spread = f"({t.low:.4f}–{t.high:.4f})"
-            lines.append(f"{t.size:>12,}  {t.name:12}{t.ms:9.4f}{spread:>18}{t.gbs:8.0f} {share}")
+            lines.append(f"{t.size:>12,}  {t.name:12}{t.ms:9.4f}{spread:>18}{speed:9.0f} {share}")
         return "\n".join(lines + [self.note] * bool(self.note))
 
 
@@ -67,9 +72,9 @@ def versions() -> str:
     """
     if importlib.util.find_spec("triton") is None or importlib.util.find_spec("torch") is None:
         raise TritonMissing(
-            "This lesson needs torch and Triton, and Triton exists for Linux only (this is "
-            f"{platform.system()}): open the notebook on the lab box, in the course's dev "
-            "container, or on Windows under WSL2; unit 01 works right here."
+            "This notebook needs torch and Triton, and Triton exists for Linux only (this is "
+            f"{platform.system()}): open it on a Linux machine, or on Windows under WSL2 "
+            "(docs/WSL2.md has the steps); the cells below would fail; unit 01 works right here."
         )
     import torch
 
@@ -115,6 +120,8 @@ def measure(
     *,
     bytes_of: Callable[[int], int],
     expect: str,
+    flop_of: Callable[[int], float] | None = None,
+    atol_of: Callable[[int], float] | None = None,
     unchecked: Sequence[str] = (),
     warmup: int = 25,
     rep: int = 100,
@@ -122,11 +129,13 @@ def measure(
     """Times functions side by side: they take turns, and L2 is emptied before each run.
 
     ``rivals(size)`` makes the tensors on the card and returns the functions by name, without
-    arguments; ``bytes_of(size)`` is what theory asks for; ``warmup`` and ``rep`` are milliseconds
-    a function. Where results differ (by ``torch.testing.assert_close``, from the last function's)
-    nothing is timed: a wrong kernel has no speed. ``unchecked`` names functions that may differ,
-    such as one that rounds at every step. Without a GPU, or with TRITON_INTERPRET set, ``rivals``
-    is not called. Then ``timings`` is empty and ``note`` says why and what was expected.
+    arguments; ``bytes_of(size)`` is what theory asks for, ``flop_of(size)`` the floating-point
+    operations where these set the pace; ``warmup`` and ``rep`` are milliseconds a function. Where
+    results differ (by ``torch.testing.assert_close``, from the last function's) nothing is timed: a
+    wrong kernel has no speed. ``atol_of(size)`` is an absolute difference to allow besides torch's
+    relative one, for sums that end near zero; ``unchecked`` names functions that may differ, such
+    as one that rounds at every step. Without a GPU, or with TRITON_INTERPRET set, ``rivals`` is not
+    called. Then ``timings`` is empty and ``note`` says why and what was expected.
     """
     refusal = _refusal()
     if refusal:
@@ -135,21 +144,23 @@ def measure(
     import torch
 
     name = torch.cuda.get_device_name()
-    bandwidth = _bandwidth(name)
+    row = _row(name)
+    bandwidth, peak = (row.bandwidth, row.bf16_tflops) if row else (None, None)
     timings = []
     for size in sizes:
         functions = rivals(size)
-        difference = _difference(functions, unchecked)
+        difference = _difference(functions, unchecked, atol_of(size) if atol_of else None)
         if difference:
             return Measured((), note=f"Nothing was measured: at n = {size}, {difference}")
         for label, times in _in_turn(functions, warmup, rep).items():
             tenths = statistics.quantiles(times, n=10, method="inclusive")
             low, ms, high = tenths[1], tenths[4], tenths[7]
-            timings.append(Timing(label, size, ms, low, high, bytes_of(size) / ms / 1e6))
+            tflops = flop_of(size) / ms / 1e9 if flop_of else None
+            timings.append(Timing(label, size, ms, low, high, bytes_of(size) / ms / 1e6, tflops))
     note = ""
-    if bandwidth and any(t.gbs > bandwidth for t in timings):
+    if bandwidth and flop_of is None and any(t.gbs > bandwidth for t in timings):
         note = "Above 100 % of peak: part of the data stayed in the L2 cache, or bytes_of is off."
-    return Measured(tuple(timings), name, bandwidth, note)
+    return Measured(tuple(timings), name, bandwidth, peak, note)
 
 
 def _in_turn(
@@ -193,7 +204,11 @@ def _between(least: int, wanted: float, most: int) -> int:
     return max(least, min(int(wanted), most))
 
 
-def _difference(functions: Mapping[str, Callable[[], object]], unchecked: Sequence[str]) -> str:
+def _difference(
+    functions: Mapping[str, Callable[[], object]],
+    unchecked: Sequence[str],
+    atol: float | None = None,
+) -> str:
     """A sentence that names the first function whose result is not the last one's, or nothing."""
     from torch.testing import assert_close
 
@@ -203,16 +218,36 @@ def _difference(functions: Mapping[str, Callable[[], object]], unchecked: Sequen
         if name in unchecked:
             continue
         try:
-            assert_close(other(), expected)
+            if atol is None:
+                assert_close(other(), expected)
+            else:
+                assert_close(other(), expected, rtol=1.6e-2, atol=atol)  # torch's for bfloat16
         except (AssertionError, TypeError) as error:
             what = " ".join(str(error).split()[:24])
             return f"{name} does not give what {reference} gives. {what}"
     return ""
 
 
-def _bandwidth(name: str) -> float | None:
-    """The data sheet's GB/s of the card that the driver calls ``name``, if it is in the table."""
+def _row(name: str) -> Card | None:
+    """The table's row of the card that the driver calls ``name``, if there is one."""
     try:
-        return card(name).bandwidth
+        return card(name)
     except ValueError:
         return None
+
+
+def peak_bytes(function: Callable[[], object]) -> int:
+    """Most bytes of the card's memory that one call of ``function`` takes on top of what is there.
+
+    Wants a GPU: ask ``gpu`` first.
+    """
+    import torch
+
+    function()  # what is compiled or cached at the first call is none of its own
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    kept = function()
+    torch.cuda.synchronize()
+    del kept
+    return torch.cuda.max_memory_allocated() - before

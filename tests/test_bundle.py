@@ -15,7 +15,7 @@ from course import bundle
 from course.build import ROOT
 
 FOLDERS = ("autograder/", "notebooks/", "release/")
-FILES = {"LICENSE", "Makefile", "README.md", "requirements.txt"}
+FILES = {"LICENSE", "Makefile", "README.md", "docs/WSL2.md", "requirements.txt"}
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,23 @@ def test_it_holds_lessons_releases_and_the_package_only(unzipped):
         assert {path for path in held if path.startswith(f"{folder}/")} == {
             path for path in kept if ".ipynb_checkpoints" not in path
         }
+
+
+def test_without_make_notebooks_find_the_package_too(unzipped):
+    """A notebook's kernel runs in the notebook's folder, so a relative path would not do."""
+    told = re.search(r"`(PYTHONPATH=\S+) \.venv/bin/jupyter", (unzipped / "README.md").read_text())
+    inside = "cd notebooks && python -c 'import autograder; print(autograder.__file__)'"
+    command = f"export {told[1]}; {inside.replace('python', sys.executable)}"
+    done = subprocess.run(["sh", "-c", command], cwd=unzipped, capture_output=True, text=True)
+    assert done.stdout.startswith(str(unzipped)), done.stderr
+
+
+def test_documents_that_it_names_are_in_it(unzipped):
+    held = files(unzipped)
+    for path, content in held.items():
+        if not path.endswith(".ipynb"):
+            for name in re.findall(r"\bdocs/\w+\.md", content):
+                assert name in held, f"{path} sends students to {name}"
 
 
 def test_no_solution_and_no_marker_is_in_it(unzipped):

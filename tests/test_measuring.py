@@ -152,6 +152,19 @@ def test_a_function_that_rounds_at_every_step_may_be_left_unchecked():
     assert measuring._difference(functions, ("naive",)) == ""
 
 
+def test_a_sum_that_ends_near_zero_may_differ_by_the_absolute_tolerance():
+    functions = {"add": lambda: torch.full((8,), 1e-3), "torch": lambda: torch.zeros(8)}
+    assert "add does not give" in measuring._difference(functions, ())
+    assert measuring._difference(functions, (), atol=2e-3) == ""
+    assert "add does not give" in measuring._difference(functions, (), atol=0.5e-3)
+
+
+def test_with_operations_the_table_speaks_of_tflops():
+    row = Timing("matmul", 4096, 2.0, 1.9, 2.1, 50.0, 68.7)
+    told = repr(Measured((row,), CARD, 716.8, 97.5))
+    assert "97.5 TFLOP/s by its data sheet" in told and "70%" in told and "GB/s" not in told
+
+
 def test_versions_name_what_runs_here(no_card):
     assert f"torch {torch.__version__}" in versions() and "no GPU" in versions()
 
@@ -181,8 +194,20 @@ def test_a_kernel_prints_from_inside_and_a_failure_is_told():
     assert "ended with exit code 3" in told
 
 
-def test_a_script_that_does_not_end_is_stopped():
+def test_scripts_share_the_imports_and_nothing_else():
+    """The lesson has two cells with scripts, and importing torch is what takes the time."""
+    assert interpret("import os; print(os.getppid()); left = 1; os.kill(os.getpid(), 11)").endswith(
+        "ended with exit code -11: without an error message"
+    )
+    first = interpret("import os; print(os.getppid())")
+    assert interpret("import os; print(os.getppid(), 'left' in globals())") == (
+        f"{first.strip()} False\n"
+    )
+
+
+def test_a_script_that_does_not_end_is_stopped_and_the_next_one_runs():
     assert "stopped after 0.5 seconds" in interpret("while True: pass", timeout=0.5)
+    assert interpret("print(6 * 7)") == "42\n"
 
 
 # ---------------------------------------------------------------- pictures and questions

@@ -274,7 +274,7 @@ def tile_time(n: int, sides: Sequence[int] = (1, 4, 16, 64, 128), name: str = DE
     times = [4 * 2 * n**3 / side / (row.bandwidth * 1e9) * 1e3 for side in sides]
     with look():
         figure = new_figure(
-            2.9,
+            3.1,
             f"Matmul {n} × {n} × {n}: a tile of side T divides the traffic by T",
             f"predictions for an {row.name} without caches: {row.bandwidth:g} GB/s and "
             f"{row.fp32_tflops:g} TFLOP/s (fp32) by its data sheet",
@@ -297,4 +297,5 @@ def tile_time(n: int, sides: Sequence[int] = (1, 4, 16, 64, 128), name: str = DE
         axes.set_xticks([0.1, 1, 10], ["0.1 ms", "1 ms", "10 ms"])
         axes.minorticks_off()
         axes.set_ylabel("tile of C")
+        axes.set_xlabel("time for memory, on a logarithmic axis: a mark further, ten times as long")
     return figure

@@ -11,11 +11,10 @@ from autograder.render.neutral import count, spaced
 from autograder.render.passes import Solution, passes
 from autograder.render.style import (
     ARRAY,
-    BEYOND,
     INSIDE,
+    MASKED,
     MUTED,
     ON_FILL,
-    OUTSIDE,
     STATE_WORDS,
     STATES,
     bare,
@@ -37,7 +36,8 @@ __all__ = ["fusion", "roof", "tail"]
 def tail(n: int = 98432, block: int = 1024) -> Figure:
     """All programs over an array of ``n`` elements, and the last program's block, enlarged.
 
-    ``block`` is the number of elements a program owns; programs are cdiv(n, block).
+    ``block`` is the number of elements a program owns; programs are cdiv(n, block). Lanes
+    without an element are drawn as a mask leaves them, switched off.
     """
     from matplotlib.patches import Rectangle
 
@@ -67,8 +67,8 @@ def tail(n: int = 98432, block: int = 1024) -> Figure:
         bottom.set_xlim(-0.01 * block, 1.01 * block)
         bottom.add_patch(Rectangle((0, 0), inside, 1, linewidth=0.6, **STATES[INSIDE]))
         if inside < block:
-            beyond = Rectangle((inside, 0), block - inside, 1, linewidth=0.6, **STATES[BEYOND])
-            bottom.add_patch(beyond)
+            rest = Rectangle((inside, 0), block - inside, 1, linewidth=0.6, **STATES[MASKED])
+            bottom.add_patch(rest)
             _tick(bottom, inside, f"{spaced(n - 1)}, the last element", "left")
         _tick(bottom, 0, spaced(start), "left")
         _tick(bottom, block, spaced(start + block - 1), "right")
@@ -76,10 +76,10 @@ def tail(n: int = 98432, block: int = 1024) -> Figure:
         bottom.text(inside / 2, 0.5, words, ha="center", va="center", color=ON_FILL)
         if inside < block:
             middle, words = (inside + block) / 2, f"{spaced(block - inside)} without an element"
-            bottom.text(middle, -0.35, words, ha="center", va="top", color=OUTSIDE)
+            bottom.text(middle, -0.35, words, ha="center", va="top", color=MUTED)
         for here, there in ((programs - 1, 0), (programs, block)):
             figure.add_artist(_zoom_line(top, here, bottom, there))
-        shown = (ARRAY, INSIDE, BEYOND) if inside < block else (ARRAY, INSIDE)
+        shown = (ARRAY, INSIDE, MASKED) if inside < block else (ARRAY, INSIDE)
         legend(figure, shown, words=STATE_WORDS | {ARRAY: "block of another program"})
     return figure
 

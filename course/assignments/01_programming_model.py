@@ -6,11 +6,13 @@ Three kernels on the mini-Triton of lesson 01, and a short quiz. No card and no 
 
 `check` runs your kernel on several sizes, friendly and unfriendly ones, and answers: is it right, does every lane
 stay inside its array, do programs leave each other's numbers alone, does it move no more than theory says? Check as
-often as you like: your grade comes from the same check, on other sizes and other numbers. `hint("01.add")` opens a
+often as you like: your grade comes from the same check, on other sizes and other numbers. (Jupyter shows what stands in the last line
+of a cell, so let `check(…)` be the last line.) `hint("01.add")` opens a
 hint; call it again for the next one.
 
 Numbers reach a kernel through `load` and leave it through `store`. What happens between, on the block that you
-have, is NumPy as you know it.
+have, is NumPy as you know it. The check judges results, bounds, races and traffic, and not how you got there. (A Python loop over the
+numbers of a block would pass; on a card there is no such loop, so get used to whole blocks.)
 """
 
 # %%
@@ -62,7 +64,8 @@ r"""
 ## 01.softmax · a row a program
 
 A language model has a score for every word that may come next. Softmax turns the scores of a row into
-probabilities, $p_i = e^{x_i} / \sum_j e^{x_j}$, and scores can be as large as $\pm 10^4$.
+probabilities, $p_i = e^{x_i} / \sum_j e^{x_j}$. A score is any number from $-10^4$ to $10^4$, and all scores of a row may be close
+to either end.
 
 - `x` and `out` are float32 matrices of rows of `n_cols` numbers, contiguous: row r begins at offset `r * n_cols`.
 - The launch has one program a row; `BLOCK` is at least `n_cols`, so a row fits in one block.
@@ -92,14 +95,17 @@ r"""
 ## 01.matmul · a tile a program
 
 Nearly all the time of a neural network goes into products of matrices. Write one by tiles: program $(i, j)$ owns the tile
-of `C` whose rows begin at `i * BM` and whose columns begin at `j * BN`, and walks along `K` in steps of `BK`.
+of `C` whose rows begin at `i * BM` and whose columns begin at `j * BN`, and walks along `K` in steps of `BK`, summing as it goes.
 
-- `A` is M × K, `B` is K × N, both float32 and contiguous, so their row strides are K and N. `C` is M × N, float32.
+- `A` is M × K, `B` is K × N, both float32 and contiguous, so their row strides are K and N. `C` is M × N, float32 or float64.
 - M, N and K need not be multiples of anything, so a tile may stick out in two directions.
 - The product of two blocks is `a @ b`.
 - The loads request $M N K \left(\frac{1}{B_M} + \frac{1}{B_N}\right)$ numbers, the store $M N$. An edge tile may count as a whole one,
   and 5 % more are allowed; a tile that is read twice is too much.
-- `triton_matmul` makes `C`, launches the kernel and returns `C`. It leaves `A` and `B` as they were.
+- `triton_matmul` makes `C`, launches the kernel and returns `C`. It leaves `A` and `B` as they were. (`np.empty` makes an array without
+  filling it; the check puts NaN there, so that nobody relies on what it holds.)
+- A card has no room for a strip of any length, hence the steps; but `BK` does not occur in the traffic, and a kernel that takes all of
+  K in one step passes.
 
 About ten lines in the kernel and five in the function.
 """

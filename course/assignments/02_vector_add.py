@@ -2,12 +2,13 @@
 r"""
 # Assignment 02 · Vector add, and a fused one
 
-Two kernels and a short quiz. Lesson 02 has all that they need.
+Two kernels and a short quiz. Lesson 02 has all that they need; its first table has every function. If the next
+cell says that Triton is missing, stop there: every cell after it would fail.
 
 For every kernel, `check` answers four questions, here and on the CPU: is it right, does every lane stay
 inside its tensor, does it move no more than theory says, would it compile for the card. Check as often as you
 like: your grade comes from the same check, on further lengths and types. `hint("02.add")` opens a hint; call
-it again for the next one.
+it again for the next one. (Jupyter shows what stands in the last line of a cell, so let `check(…)` be the last line.)
 """
 
 # %%
@@ -69,7 +70,8 @@ r"""
 ## 02.fma_relu · relu(x·y + z) in one pass
 
 `torch.relu(x * y + z)` runs three kernels. Two intermediate results travel to memory and back, 8n numbers in
-all. Do it in one kernel.
+all. Do it in one kernel. (*fma* is a fused multiply-add, x·y + z in one instruction; *relu* turns negative numbers into
+0.)
 
 - `x`, `y` and `z` are like the vectors of 02.add. `fma_relu` returns a new tensor of their length and type
   and leaves them as they were.
@@ -148,8 +150,8 @@ roof({"fma_relu": (2, 16)}, measured=measured)
 r"""
 ## Quiz
 
-Graded with the assignment, a point each; there is no check before. Put your answers into the cell below: a
-number, a letter such as `"a"`, or a list of letters such as `["a", "b"]`.
+Graded with the assignment, a point each; the check below looks at the form of your answers only. Put them into the
+next cell: a number, a letter such as `"a"`, or a list of letters such as `["a", "b"]`.
 
 **q1.** A vector-add kernel stores without a mask, and n is no multiple of BLOCK_SIZE. What happens on the
 card?

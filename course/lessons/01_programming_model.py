@@ -66,8 +66,15 @@ the kernel can be at best:
 
 $$\text{FLOP a second} \le \min(\text{peak},\ \text{bandwidth} \times \text{FLOP a byte})$$
 
-Drawn, that is a **roofline**. The points are the three kernels that you will write in this unit. They lie where theory
-puts them, on the roof; none has been measured.
+Drawn, that is a **roofline**. The points are the three kernels that you will write in this unit:
+
+- **add**, the sum of two vectors;
+- **softmax**, which turns every row of a matrix into positive numbers with the sum 1. It moves two numbers an element, one in
+  and one out: 8 bytes. Counted as operations: compare (for the maximum), subtract, exponential, add, divide. So 5 FLOP for 8 bytes;
+- **matmul**, the product of two matrices, computed square by square, in **tiles** of 16 × 16. The last section derives its 4
+  FLOP a byte.
+
+They lie where theory puts them, on the roof; none has been measured.
 """
 
 # %%
@@ -179,7 +186,8 @@ print(out)
 # %% [markdown]
 r"""
 The *number of programs* has to be rounded up. `cdiv(n, BLOCK)` does that: 10 / 4 = 2.5, so 3 programs. But then the last
-block sticks out.
+block sticks out. Messages call such a length **ragged** (it is no multiple of the block), and the lanes that stick out, with no number
+to work on, the **tail**.
 """
 
 # %%
@@ -198,7 +206,7 @@ except IndexError as error:
 
 # %% [markdown]
 r"""
-Here a lane outside stops the launch. A card is less kind: it does not know where an array ends. It reads and
+Here a lane outside stops the launch and names the program. A card is less kind: it does not know where an array ends. It reads and
 writes whatever lies there, and only sometimes ends with a memory fault.
 
 A **mask** is a block of booleans that switches lanes off: `offs < n` is true for the lanes that have a number.
@@ -224,7 +232,8 @@ So any block size will do. The block size is a matter of speed, the mask a matte
 ### A mask on the store is not enough
 
 What is not stored does no harm, one might think, and leave out the mask of the load. **Predict:** is that right?
-`inspect_launch` runs a launch, watches every lane, and `show` tells what it found.
+`inspect_launch` runs a launch and watches every lane. A lane outside does not stop it: the lane reads NaN (no number), writes
+nothing, and becomes a **finding**. `show` tells the findings.
 """
 
 # %%
@@ -233,13 +242,17 @@ def store_masked_kernel(pid, x, out, n, BLOCK):
     store(out, offs, 2 * load(x, offs), offs < n)
 
 
-show(inspect_launch(store_masked_kernel, (cdiv(n, 4),), x, out, n, 4))
+out = np.full(n, np.nan, dtype=np.float32)
+run = inspect_launch(store_masked_kernel, (cdiv(n, 4),), x, out, n, 4)
+print(out)
+show(run)
 
 # %% [markdown]
 r"""
-Reading outside is a fault too. On a card the *numbers* would come out right, so a test of values would pass.
+Reading outside is a fault too. The *numbers* come out right, here as on a card that does not stop, so a test of values passes.
+The check judges the two apart: this kernel keeps its points for values and loses those for bounds.
 
-## The mini-Triton, all of it
+## The mini-Triton, its core
 
 What you have used is about forty lines of NumPy. Here are its two main functions, and the part they share:
 """
@@ -249,7 +262,10 @@ print(getsource(load), getsource(store), getsource(minitriton._lanes), sep="\n")
 
 # %% [markdown]
 r"""
-- `_flat` sees the array as memory has it: one row of numbers. Its shape plays no part.
+- `_flat(operation, arr)` is `arr.reshape(-1)`, a view and never a copy: the array as memory has it, one row of numbers. Its shape
+  plays no part.
+- `_whole(offs)` makes an integer array of the offsets and refuses fractions.
+- `OutOfBounds` is the IndexError that you have seen above, with its message.
 - `on` are the lanes that the mask leaves on. Only they are checked, read and written. NumPy counts negative indices
   from the end; here, as on a card, anything below 0 is outside.
 - Lanes that are off get `other`, which is 0 unless you say otherwise. The next section is about that.
@@ -382,7 +398,8 @@ for stride in (8, 5):
 
 # %% [markdown]
 r"""
-Only row 0. Every lane was in bounds, so nothing complained. The picture shows where program 1 has read:
+Only row 0. Every lane was in bounds, so nothing complained. The picture shows what program 1 has read, offsets 5 to 9. Cells
+0 to 7 of the first line are row 0. Offsets 8 and 9 already belong to row 1; they are drawn at the right, where the block goes on.
 """
 
 # %%
@@ -393,7 +410,7 @@ lanes_over_array(wrong.accesses[0], program=1)
 r"""
 ### A tile: a block with rows and columns
 
-A block may have two axes. NumPy's broadcasting makes its offsets: a column of row numbers times the stride, plus
+A block may have two axes; then it is called a **tile**. NumPy's broadcasting makes its offsets: a column of row numbers times the stride, plus
 a row of column numbers. **Predict** the shape before you run it.
 """
 
@@ -404,8 +421,15 @@ print(tile_rows[:, None] * 10 + tile_cols[None, :])
 # %% [markdown]
 r"""
 Your turn. This kernel is meant to *transpose* a matrix: row r of `x` becomes column r of `out`. It has a hole: its
-last offsets only copy. Mend that one line; the cell below tells whether you have. (`x` is M × N with row stride N. What is
-the row stride of `out`?)
+last offsets only copy. Mend that one line; the cell below prints `transposed: True` when you have.
+
+<details>
+<summary>A hint</summary>
+
+`x` is M × N, so its rows are N numbers long, and `out` is N × M: how long is a row of `out`? The number at row r, column c of `x` goes
+to row c, column r of `out`. Write down that offset for one number first, then put `rows[:, None]` for r and
+`cols[None, :]` for c.
+</details>
 """
 
 # %% stub="target = rows[:, None] * N + cols[None, :]  # copies: mend it"
@@ -425,6 +449,7 @@ M, N = 5, 7
 matrix = np.arange(M * N, dtype=np.float32).reshape(M, N)
 out = np.full((N, M), np.nan, dtype=np.float32)
 launch(transpose_kernel, (cdiv(M, 4), cdiv(N, 4)), matrix, out, M, N, 4, 4)
+print("column 0 of x:", matrix[:, 0], " row 0 of out:", out[0])
 print("transposed:", np.array_equal(out, matrix.T))
 
 # %% [markdown]
@@ -461,14 +486,14 @@ for kernel in (center_twice_kernel, center_once_kernel):
 
 # %% [markdown]
 r"""
-Both are right. The second moves $2MN$ numbers instead of $3MN$, because a block, once loaded, stays in
+Both are right. For $M$ rows of $N$ numbers the second moves $2MN$ instead of $3MN$, because a block, once loaded, stays in
 registers until its program ends. Where memory sets the pace, a third less traffic is a third less time.
 The checks of this course count, and one more pass over a row fails.
 
 ### Softmax, and why it subtracts the maximum
 
-The second exercise of the assignment is softmax: every number of a row becomes its power, divided by the sum of all
-powers of the row.
+The second exercise of the assignment is softmax: $e$ is raised to every number of a row, and each of these powers is divided by
+their sum.
 
 $$p_i = \frac{e^{x_i}}{\sum_j e^{x_j}} = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}} \quad\text{for any } m$$
 
@@ -565,7 +590,7 @@ It does not. The rest is the L2 cache's work, since programs that run at the sam
 | one writes code for | one thread | one program, carried out by many threads |
 | unit of data | one number | a block of numbers |
 | shared memory | allocated and synchronised by hand | used by the compiler |
-| tensor cores (units that multiply small matrices) | special instructions, or a library | `tl.dot` of two blocks |
+| tensor cores (units that multiply small matrices) | special instructions, or a library | one function: the product of two blocks |
 | coalescing (neighbouring threads read neighbouring numbers, so that they travel together) | arranged by the author | arranged by the compiler, for the offsets that the author chose |
 | control | everything | blocks, masks, order of work; not the single thread |
 

@@ -12,7 +12,8 @@ group of **lanes** with one number each; a **mask** switches lanes off; the **gr
 there are. Four questions come back in every check: *is it right, is it in bounds, what did it move, would it
 run on the card?*
 
-Reading takes 20 to 25 minutes, running all cells less than one.
+Reading takes 20 to 25 minutes, running all cells about one. If the next cell says that Triton is missing, stop
+there: every cell after it would fail.
 """
 
 # %%
@@ -39,14 +40,17 @@ r"""
 |---|---|---|
 | `def kernel(pid, x, out, n, BLOCK)` | `@triton.jit`<br>`def kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr)` | compiled at the first launch, and never called like a function; `tl.constexpr` marks a number that the compiler must know |
 | `pid[0]` | `tl.program_id(0)` | the program asks for its number |
-| `arange(BLOCK)` | `tl.arange(0, BLOCK_SIZE)` | both ends are named, and the length is a power of two |
-| `load(x, offs, mask)` | `tl.load(x_ptr + offs, mask=mask)` | a tensor arrives as a **pointer**, the address of its first element; pointer + offsets is a block of addresses |
+| `arange(0, BLOCK)` | `tl.arange(0, BLOCK_SIZE)` | the length is a power of two, and a `tl.constexpr` |
+| `load(x, offs, mask, other=-np.inf)` | `tl.load(x_ptr + offs, mask=mask, other=float("-inf"))` | a tensor arrives as a **pointer**, the address of its first element; pointer + offsets is a block of addresses |
+| `load(x, offs, mask)`: lanes that are off hold 0 | `tl.load(x_ptr + offs, mask=mask)`: they hold anything | without `other=` their value is undefined |
 | `store(out, offs, values, mask)` | `tl.store(out_ptr + offs, values, mask=mask)` | the same |
 | `launch(kernel, grid, x, out, n, BLOCK)` | `kernel[grid](x, out, n, BLOCK_SIZE=BLOCK)` | programs run at the same time, in no order |
+| `np.maximum(a, b)`, `np.where(cond, a, b)` | `tl.maximum(a, b)`, `tl.where(cond, a, b)` | lane by lane, also with a number for `b`; `tl.max(a)`, the largest lane of a block, is another function |
 | an IndexError outside the array | nothing | a card does not know where your array ends |
 
 Here is a whole kernel with its **host function**, the Python function that makes the output and launches the
-kernel. It multiplies a vector by a number.
+kernel. It multiplies a vector by a number. Its load has no `other=`, so what a lane that is off holds is undefined; that
+does no harm here, because the same mask keeps the lane from storing.
 """
 
 # %%
@@ -94,8 +98,9 @@ tail(n=98432, block=1024)
 
 # %% [markdown]
 r"""
-Step through the programs of the launch, up to the last. Blue lanes read or write, hatched ones are switched
-off by the mask.
+Step through programs of the launch: the slider has 64 of the 97, evenly spread, the first and the last among
+them. Blue lanes read or write, hatched ones are switched off by the mask. (Without widgets three programs are drawn, each
+block as wide as its picture: compare the offsets, not the widths.)
 """
 
 # %%
@@ -169,7 +174,8 @@ launch ends with *an illegal memory access was encountered*, and no line is name
 A finding says, in this order:
 
 1. **what**: a load or a store, and the argument by its name in the kernel;
-2. **how many lanes** went wrong, out of how many in that program: 896 = 1024 − 128 is the ragged end;
+2. **how many lanes** went wrong, out of how many in that program: 896 = 1024 − 128 is the ragged end. Lanes that the mask
+   leaves on are **active**; only they can go wrong;
 3. **where**: a program and a line of your cell;
 4. **which offsets**, beside the size of the tensor.
 
@@ -226,7 +232,8 @@ show(inspect_call(scale_by_function, x, 10.0))
 r"""
 ## Your turn: add
 
-The kernel of this unit, with two holes. Fill them in and run the check below; `hint("02.add")` helps.
+The kernel of this unit, with two holes. Fill them in and run the check below; `hint("02.add")` helps. (Jupyter
+shows what stands in the last line of a cell: a `check(…)` or `hint(…)` further up says nothing.)
 """
 
 # %% stub=["mask = offsets < 0  # switches every lane off: mend it", "result = x  # something is missing here"]
@@ -276,7 +283,9 @@ Your five lines are all there: `tt.get_program_id`, `tt.make_range` for `tl.aran
 array with one row a program and one column a lane. Before a load or store touches anything, every address is
 looked up: which tensor, inside or not, written before or not, by which program. That is how it sees what no
 test of values sees. It does so for several lengths and types, and then hands the kernel to the real compiler,
-which needs no card either, for an RTX 4080.
+which needs no card either, for an RTX 4080. What that says stands in the report's line *compiled*: registers a thread;
+**spills**, bytes for which the registers did not suffice, so that they travel to memory and back; and instructions that tell
+something, such as `ld.global.v4`, a load of four numbers at once by each thread.
 
 ## Compiled once, for one kind of call
 
@@ -337,8 +346,8 @@ print(run.findings[0].message)
 
 # %% [markdown]
 r"""
-The kernel went to the offsets 0, 1, 2, 3, 4 of the memory; 1 and 3 hold numbers that are not in the view, and
-the check hands out NaN for them. `every_second.contiguous()` makes a copy whose elements are neighbours;
+The kernel of the first section went to the offsets 0, 1, 2, 3, 4 of the memory. The view holds 0, 2, 4, 6, 8: offsets 1
+and 3 are no part of it, and the check hands out NaN for them. `every_second.contiguous()` makes a copy whose elements are neighbours;
 another way is to pass the stride as a number, which unit 03 does. The exercises of this unit promise
 contiguous tensors.
 
@@ -468,7 +477,7 @@ r"""
 Triton has an interpreter of its own. It runs a kernel program by program in Python, so that `print` works
 inside. It is switched on by the environment variable `TRITON_INTERPRET=1`, which must be set *before* `import
 triton`. This notebook has imported it already, so `interpret` sends the source of the kernel and the lines of
-`call` to a new Python. A vector of five, a block of four:
+`call` to another Python, which takes seconds to start once. A vector of five, a block of four:
 """
 
 # %%
@@ -494,7 +503,9 @@ print(interpret(talking_kernel, call))
 
 # %% [markdown]
 r"""
-Keep such runs small: five numbers tell more than five thousand. (`tl.device_print` prints from a card.)
+The three lanes of program 1 that are off show 0. That is this interpreter's choice: on a card, without `other=`, they
+may hold anything, and the check puts NaN there. Keep such runs small: five numbers tell more than five thousand.
+(`tl.device_print` prints from a card.)
 
 Is a kernel that is right in Triton's interpreter right on a GPU? In this one all 97 programs add 1 to the
 same number. **Predict** what the interpreter prints, and what a card would.
