@@ -45,9 +45,9 @@ def judge_traces(
 
     ``arguments``: what ``inputs_of`` made, which is also what the reference gets: the call's
     arguments, whose arrays are the trace's inputs in order, then the incoming gradients. Every
-    configuration runs on fresh buffers. ``poisons``: what undefined lanes hold besides NaN, all that
-    are known by default. The first fault decides which run is reported. What the interpreter cannot
-    do gives could_not_check.
+    configuration runs on fresh buffers. ``poisons``: what undefined lanes hold besides NaN
+    (default: all that are known). The first fault decides which run is reported. What the
+    interpreter cannot do gives could_not_check.
     """
     own = len(exercise.arguments(case))
     inputs = [a for a in arguments[:own] if isinstance(a, np.ndarray)]

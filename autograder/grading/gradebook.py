@@ -115,7 +115,7 @@ class Recorder:
 
 @contextlib.contextmanager
 def _kept_open(opened: dict[str, Gradebook]):
-    """While it lasts, every ``with Gradebook(…)`` of nbgrader's steps gets one that is open already.
+    """While it lasts, every ``with Gradebook(…)`` of nbgrader's steps gets one that is open.
 
     nbgrader opens one for every step of every notebook: a new engine, thirteen looks for its
     tables, and all compiled statements lost. That was most of the time that recording took.

@@ -99,7 +99,7 @@ class Grader:
         self._budget = budget
         self._sandbox = Sandbox(unsafe)
         self._judge = Warm("judge", "limits")
-        self._facts: dict[str, Any] = {}  # a trace's text → what the compiler said about it
+        self._facts: dict[str, list[dict]] = {}  # kernels → what the compiler said about them
 
     def close(self) -> None:
         self._sandbox.close()
@@ -202,11 +202,16 @@ class Grader:
 
     def _judged(self, job: dict, exercise: Exercise, request: Request) -> tuple[End, list[dict]]:
         hidden = (request.hidden or {}).get(exercise.id, [])
-        job = job | {
-            "exercise": exercise.id,
-            "hidden": hidden if isinstance(hidden, list) else [],
-            "salt": request.salt,
-        }
+        return self._to_judge(
+            job
+            | {
+                "exercise": exercise.id,
+                "hidden": hidden if isinstance(hidden, list) else [],
+                "salt": request.salt,
+            }
+        )
+
+    def _to_judge(self, job: dict) -> tuple[End, list[dict]]:
         for attempt in range(2):
             try:
                 return self._judge.run(job, self._budget.judge)
@@ -219,21 +224,24 @@ class Grader:
 
     def _compile(self, lines: list[dict]) -> Any:
         """Compile facts of the traces of the case that the proof is about; a sentence if none."""
-        facts: list[dict] = []
-        for line in lines:
-            trace = line.get("trace")
-            if not isinstance(trace, str):
-                said = line.get("rejected", {})
-                message = said.get("message", "") if isinstance(said, dict) else ""
-                return f"the call for the proof did not come to an end. {str(message)[:200]}"
-            if trace not in self._facts:
-                job = {"job": "compile", "trace": trace, "card": DEFAULT}
-                end, answers = self._sandbox.run(job, self._budget.compile)
-                answer = answers[0] if answers else {"could_not_check": f"it ended by {end.detail}"}
-                self._facts[trace] = answer.get("facts", answer.get("could_not_check", "no answer"))
-            if isinstance(self._facts[trace], str):
-                return self._facts[trace]
-            facts += self._facts[trace]
+        traces = [line.get("trace") for line in lines]
+        if not all(isinstance(trace, str) for trace in traces):
+            return "the call for the proof did not come to an end"
+        _, answers = self._to_judge({"job": "kernels", "traces": traces})
+        answer = answers[0] if answers else {}
+        if "key" not in answer:
+            return str(answer.get("unreadable", "the trace cannot be read"))
+        if answer["key"] in self._facts:
+            known = self._facts[answer["key"]]
+            names = zip(known, answer["names"], strict=True)
+            return [row | {"kernel": name} for row, name in names]
+        job = {"job": "compile", "traces": traces, "card": DEFAULT}
+        end, said = self._sandbox.run(job, self._budget.compile)
+        facts = said[0].get("facts") if said else None
+        if not isinstance(facts, list):
+            return str(said[0].get("could_not_check", "")) if said else f"it ended by {end.detail}"
+        if len(facts) == len(answer["names"]) and not any(row["error"] for row in facts):
+            self._facts[answer["key"]] = facts  # an error's words may name this student's variables
         return facts
 
 

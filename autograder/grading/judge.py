@@ -3,12 +3,15 @@
 Runs no student Python. It makes secret inputs, replays the traces on them, compares, and renders.
 It runs in forks with limits, because a trace may ask for more than anybody wants to compute.
 
-Jobs: ``inputs`` (unit 01: the arrays of the cases) and ``judge``.
+Jobs: ``inputs`` (unit 01: the arrays of the cases), ``kernels`` (which of a trace's kernels the
+compiler has seen before) and ``judge``.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +50,9 @@ def prepare() -> None:
 
 def perform(job: dict, emit) -> None:
     """Do one job in a fork with limits; ``emit`` writes a line of JSON."""
+    if job["job"] == "kernels":
+        emit(_kernels(job["traces"]))
+        return
     exercise = exercises.get(job["exercise"])
     cases = exercise.cases + hidden_cases(exercise.id, {exercise.id: job["hidden"]})
     salt = bytes.fromhex(job["salt"])
@@ -65,6 +71,31 @@ def _arguments(exercise: Exercise, case: Case, salt: bytes) -> tuple:
 
 def _sent(argument: Any) -> dict:
     return {"npy": to_npy(argument)} if isinstance(argument, np.ndarray) else {"value": argument}
+
+
+def _kernels(traces: list[str]) -> dict:
+    """The kernels' names, and a key under which the compiler's facts about them may be kept: equal
+    IR but for names, lines and comments compiles to equal facts."""
+    from autograder.trace.serial import from_json
+
+    try:
+        kernels = [kernel for text in traces for kernel in from_json(text).kernels]
+    except (Rejected, CouldNotCheck) as error:
+        return {"unreadable": str(error)[:300]}
+    plain = [(_without_names(kernel.ir), sorted(kernel.options.items())) for kernel in kernels]
+    key = hashlib.sha256(repr(plain).encode()).hexdigest()
+    return {"key": key, "names": [kernel.name for kernel in kernels]}
+
+
+_LOCATION = r'loc\((?:[^()"\n]|"(?:[^"\\\n]|\\.)*"|\((?:[^()"\n]|"(?:[^"\\\n]|\\.)*")*\))*\)'
+
+
+def _without_names(ir: str) -> str:
+    """IR text without locations, its names numbered in the order in which they come. Whatever does
+    not look like a location stays, so that nothing can be hidden behind one."""
+    ir = re.sub(rf"^#loc\d* = {_LOCATION}$| {_LOCATION}(?=\)?[,)]|\)? {{|$)", "", ir, flags=re.M)
+    names: dict[str, str] = {}
+    return re.sub(r"[%@][\w$.-]+", lambda m: names.setdefault(m[0], f"%{len(names)}"), ir)
 
 
 # ---------------------------------------------------------------- one exercise

@@ -18,7 +18,7 @@ from typing import Any
 
 from autograder.cells import run_cells
 from autograder.grading.arrays import from_npy
-from autograder.records import CouldNotCheck, Kernel, Rejected, Tensor
+from autograder.records import CouldNotCheck, Rejected, Tensor
 
 MOST_CONFIGS = 16  # autotune configurations that are judged; each is a trace of its own
 _LONGEST = 500  # characters of a message
@@ -175,12 +175,12 @@ def _value(given: dict) -> Any:
 
 
 def _compile(job: dict):
-    """Facts of the kernels of a trace. The IR is hostile data, the Python here is ours."""
+    """Facts of the kernels of traces. The IR is hostile data, the Python here is ours."""
     from autograder.ir.compile import compile_all
     from autograder.trace.serial import from_json
 
     try:
-        kernels: tuple[Kernel, ...] = from_json(job["trace"]).kernels
+        kernels = [kernel for text in job["traces"] for kernel in from_json(text).kernels]
         facts = compile_all(kernels, job["card"], run=_fork_compiler)
     except (Rejected, CouldNotCheck) as error:
         yield {"could_not_check": str(error)[:_LONGEST]}
