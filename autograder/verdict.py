@@ -242,7 +242,7 @@ def verdict(
         share = len(good) / len(results) if results else 0.0
         if share == 1:
             status = "pass"
-        elif failing:
+        elif failing or name == "values" and any(r.status == "fail" for r in results):
             status = "fail"
         elif unsure:
             status = "could_not_check"

@@ -76,7 +76,10 @@ def test_an_aspect_that_could_not_be_scored_does_not_look_like_a_fault_of_its_ow
     assert row(0.0, (ran,)) == "  – races      0/1  no fault seen; scored once the values are right"
     partly = row(0.5, (ran, passed().cases[1]))
     assert partly == "  – races    0.5/1  no fault seen; scored on the cases with right values"
+    values = Aspect("values", "fail", 0.0, 1.0)
     stopped = CaseResult(LESSON, "fail", (Finding("compile", "No."),))
+    text = verdict_text(replace(failed(), aspects=(values,), cases=(stopped,)), EXERCISE)
+    assert "  ✗ values      0/1  not scored: nothing ran" in text
     assert row(0.0, (stopped,)) == "  – races      0/1  not scored: nothing ran"
 
 

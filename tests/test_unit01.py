@@ -265,6 +265,8 @@ def test_quiz_form_is_checked_and_says_nothing_about_right_or_wrong():
         'q5 wants a list of letters out of a, b, c, d, e, such as ["a", "e"], not \'a\'.',
         "answers has 'q7', but the quiz asks q1, q2, q3, q4, q5, q6.",
     }
+    wrong = {"q1": "10", "q2": "C"} | dict.fromkeys(("q3", "q4", "q5", "q6"))
+    assert [f.argument for f in quiz.check_format(QUIZ, wrong)] == ["q1", "q2"]  # told apart
     (fault,) = quiz.check_format(QUIZ, [10])
     assert fault.message.startswith("answers is [10]; it wants a dict")
 

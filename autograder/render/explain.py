@@ -184,6 +184,8 @@ def aspect_words(verdict: Verdict, aspect: Aspect) -> str:
     )
     total = len(verdict.cases)
     said = _FAILS.get(aspect.name, "")
+    if aspect.name == "values" and not hit and any(r.findings for r in verdict.cases):
+        return _not_scored(verdict, aspect)
     if not hit or total < 2:
         return said
     return f"{said}{', ' * bool(said)}on {hit} of {total} cases"

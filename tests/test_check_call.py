@@ -1,0 +1,119 @@
+"""What `check` and the command line say of a call that went past the exercise."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from autograder.__main__ import main
+from autograder.checking import CheckFailed, check, hint
+from autograder.render.text import WIDTH
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+def undecorated(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    pass
+
+
+def add_in_place(x, y):
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x, x.numel(), BLOCK=1024)
+    return x
+
+
+def add_undecorated(x, y):
+    out = torch.empty_like(x)
+    undecorated[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024)
+    return out
+
+
+def add_list(x, y):
+    return (x + y).tolist()
+
+
+def add_many(x, y):
+    return [torch.empty_like(x) for _ in range(50)]
+
+
+def add(x, y):
+    return x + y
+
+
+def said(*arguments) -> str:
+    text = repr(check(*arguments))
+    assert max(map(len, text.splitlines())) <= WIDTH or not text.startswith("✗")
+    return " ".join(text.split())
+
+
+def test_a_forgotten_id_is_named():
+    assert 'a string as in its check cell, such as check("02.add", add)' in said(add)
+    assert 'check("02.add", add)' in repr(hint(add))
+    assert "0x" not in said(add)
+
+
+def test_an_unknown_id_lists_no_unit_that_a_student_lacks():
+    assert (
+        said("zzzz", add) == "There is no exercise 'zzzz'. Its id stands in its check cell: 02.add."
+    )
+    assert "Did you mean '02.add'?" in said("02.ad", add)
+
+
+def test_a_kernel_in_place_of_the_host_function_is_named():
+    text = said("02.add", add_kernel)
+    assert "add_kernel is a kernel, under @triton.jit" in text
+    assert 'The check takes the host function add, which launches it: check("02.add", add).' in text
+
+
+def test_a_launch_without_the_decorator_names_the_decorator():
+    assert "has no @triton.jit above its def" in said("02.add", add_undecorated)
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (add_list, "returned a list of 98432 items, the first of them a float"),
+        (add_many, "returned a list of 50 items; tensors are few."),
+    ],
+)
+def test_a_list_is_one_sentence(function, told):
+    text = said("02.add", function)
+    assert told in text and text.count(f"{function.__name__} returned") == 1
+
+
+def test_in_place_blames_the_name_that_is_stored_through_and_no_other():
+    text = said("02.add", add_in_place)
+    assert text.count("writes into an input") == 1 and "through out_ptr" in text
+
+
+def test_validate_does_not_pass_an_unfinished_quiz(monkeypatch):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    with pytest.raises(CheckFailed, match="incomplete"):
+        check("02.quiz", dict.fromkeys(("q1", "q2", "q3", "q4")))
+
+
+@pytest.mark.parametrize("command", ["grade", "audit"])
+def test_without_the_room_for_grading_its_commands_are_one_sentence(monkeypatch, capsys, command):
+    monkeypatch.setattr("autograder.__main__._has_grading", lambda: False)
+    assert main([command, "02"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{command} works in the instructor's course directory")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "audit" not in capsys.readouterr().out
+
+
+def test_where_grading_is_its_commands_are_offered():
+    call = [sys.executable, "-m", "autograder", "--help"]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert "grade" in done.stdout and "audit" in done.stdout
