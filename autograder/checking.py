@@ -163,7 +163,7 @@ def check_functions(
         return _unsure(
             exercise,
             "Triton is not installed here (it exists for Linux only). Unit 01 works everywhere; "
-            "for this unit use the lab box, WSL2 or the dev container (docs/WSL2.md).",
+            "for this unit use a machine with Linux, or WSL2 on Windows (docs/WSL2.md).",
         )
     results, kernels = [], []
     for number, case in enumerate(rows):

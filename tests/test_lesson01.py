@@ -88,7 +88,7 @@ def test_every_cell_shows_what_the_text_claims(tmp_path):
     "name, terms",
     [
         ("01_programming_model", "softmax matmul tiles ragged tail finding race traffic stride"),
-        ("02_vector_add", "pointer active spills"),
+        ("02_vector_add", "pointer spills"),
     ],
 )
 def test_a_term_is_explained_where_it_first_stands(name, terms):

@@ -99,8 +99,8 @@ tail(n=98432, block=1024)
 # %% [markdown]
 r"""
 Step through programs of the launch: the slider has 64 of the 97, evenly spread, the first and the last among
-them. Blue lanes read or write, hatched ones are switched off by the mask. (Without widgets three programs are drawn, each
-block as wide as its picture: compare the offsets, not the widths.)
+them. Blue lanes read or write, hatched ones are switched off by the mask. (Without widgets three of
+them are drawn, each row cut out of the array around its block, so widths do not compare: all blocks have 1024 lanes.)
 """
 
 # %%
@@ -174,8 +174,8 @@ launch ends with *an illegal memory access was encountered*, and no line is name
 A finding says, in this order:
 
 1. **what**: a load or a store, and the argument by its name in the kernel;
-2. **how many lanes** went wrong, out of how many in that program: 896 = 1024 − 128 is the ragged end. Lanes that the mask
-   leaves on are **active**; only they can go wrong;
+2. **how many lanes** went wrong, out of how many in that program: 896 = 1024 − 128 is the ragged end. Only lanes
+   that the mask leaves on can go wrong;
 3. **where**: a program and a line of your cell;
 4. **which offsets**, beside the size of the tensor.
 
@@ -283,9 +283,9 @@ Your five lines are all there: `tt.get_program_id`, `tt.make_range` for `tl.aran
 array with one row a program and one column a lane. Before a load or store touches anything, every address is
 looked up: which tensor, inside or not, written before or not, by which program. That is how it sees what no
 test of values sees. It does so for several lengths and types, and then hands the kernel to the real compiler,
-which needs no card either, for an RTX 4080. What that says stands in the report's line *compiled*: registers a thread;
-**spills**, bytes for which the registers did not suffice, so that they travel to memory and back; and instructions that tell
-something, such as `ld.global.v4`, a load of four numbers at once by each thread.
+which needs no card either, for an RTX 4080. What that says stands in the report's line *compiled*: how many registers a thread
+gets; whether all values fit in them (what does not, **spills**: it travels to memory and back); and how wide loads
+and stores are, 16 bytes at best, four float32 at once by each thread.
 
 ## Compiled once, for one kind of call
 
