@@ -63,9 +63,8 @@ def test_a_forgotten_id_is_named():
 
 
 def test_an_unknown_id_lists_no_unit_that_a_student_lacks():
-    assert (
-        said("zzzz", add) == "There is no exercise 'zzzz'. Its id stands in its check cell: 02.add."
-    )
+    told = "There is no exercise 'zzzz'. Its check cell names its id, e.g. 02.add."
+    assert said("zzzz", add) == told
     assert "Did you mean '02.add'?" in said("02.ad", add)
 
 

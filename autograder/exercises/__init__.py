@@ -41,9 +41,7 @@ def get(id: str) -> Exercise:
         return table[id]
     near = difflib.get_close_matches(str(id), table, n=1, cutoff=0.4)
     # Not all ids: a student has the notebooks of some units only.
-    hint = (
-        f" Did you mean '{near[0]}'?" if near else " Its check cell names its id, such as 02.add."
-    )
+    hint = f" Did you mean '{near[0]}'?" if near else " Its check cell names its id, e.g. 02.add."
     raise Rejected(f"There is no exercise '{id}'.{hint}")
 
 
