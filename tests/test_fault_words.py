@@ -36,10 +36,8 @@ def test_the_gaps_of_a_strided_view_are_named_one_by_one():
 
 def test_lanes_past_the_end_are_a_range():
     message = bounds_message(torch.zeros(5), 8)
-    assert (
-        "3 of 8 lanes past the end" in message
+    assert "3 of 8 lanes past the end" in message
     assert "offsets 5…7, x_ptr has 5 elements)" in message
-    )
     assert "1 of 8 lanes past the end" in bounds_message(torch.zeros(7), 8)
     assert "offset 7, x_ptr has 7 elements)" in bounds_message(torch.zeros(7), 8)
 
