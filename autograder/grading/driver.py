@@ -193,7 +193,14 @@ class _Run:
     def submit(self, client, student: str, tries: dict[str, int]):
         tries[student] += 1
         submission = self.read(student)
-        request = make_request(self.course, submission, canonical(self.release, submission.sources))
+        request = make_request(
+            self.course,
+            student,
+            self.assignment,
+            canonical(self.release, submission.sources),
+            own=submission.sources,
+            notes=submission.notes,
+        )
         return client.submit(
             grade_on_worker,
             to_json(request),

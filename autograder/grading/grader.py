@@ -7,7 +7,7 @@ same function runs in nbgrader, in a Dask worker on this machine, or on another 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
@@ -19,7 +19,7 @@ from autograder.grading.forkserver import End
 from autograder.grading.sandbox import Sandbox, SandboxFailed, Warm
 from autograder.grading.solving import Said, Solving, check_id, ran_out
 from autograder.ir.cards import DEFAULT
-from autograder.records import Exercise, Tensor
+from autograder.records import Case, Exercise, Tensor
 from autograder.render.neutral import neutral
 
 # ok: judged to the end (right or wrong) · timeout, crash, memory: of the student's code ·
@@ -130,7 +130,7 @@ class Grader:
                 solving.run({exercise.id: tasks[exercise.id]})
         marks = tuple(self._mark(e, request, solving.said[e.id]) for e in asked)
         worst = max(marks, key=lambda mark: STATUSES.index(mark.status))
-        message = "" if worst.status == "ok" else f"{worst.exercise}: {worst.message}"
+        message = "" if worst.status == "ok" else f"{worst.exercise}: {_words(worst)}"
         return Graded(request.student, request.assignment, worst.status, message, marks)
 
     def _task(self, exercise: Exercise, request: Request) -> dict:
@@ -143,31 +143,32 @@ class Grader:
         if exercise.machine == "quiz":
             return task | {"do": "quiz"}
         if exercise.machine == "numpy":
-            _, lines = self._judged({"job": "inputs"}, exercise, request)
+            end, lines = self._judged({"job": "inputs"}, exercise, request)
+            if end.how != "ok":
+                raise SandboxFailed(f"the judge could not make inputs ({end.detail})")
             return task | {"do": "plain", "cases": [line["arguments"] for line in lines]}
-        cases = list(exercise.cases + hidden_cases(exercise.id, request.hidden))
-        if _proves(exercise):
+        cases = list(_cases(exercise, request))
+        proof = _proof(exercise, cases)
+        if proof == len(cases):
             cases.append(exercise.compiled)
-        geometry = [[_geometry(a) for a in exercise.arguments(case)] for case in cases]
         return task | {
             "do": "record",
             "backward": exercise.backward,
-            "cases": geometry,
-            "all_configs": sorted({0, len(cases) - 1} if _proves(exercise) else {0}),
+            "cases": [[_geometry(a) for a in exercise.arguments(case)] for case in cases],
+            "all_configs": [0] if proof is None else [0, proof],
         }
 
     def _mark(self, exercise: Exercise, request: Request, said: Said) -> Mark:
         if said.ours:
             return _undecided(exercise, "infrastructure", said.problem)
-        lines, facts = said.lines, []
-        if _proves(exercise):
-            last = len(exercise.cases) + len(hidden_cases(exercise.id, request.hidden))
-            facts = self._compile([line for line in lines if line.get("case") == last])
-            lines = [line for line in lines if line.get("case") != last]
+        proof = _proof(exercise, _cases(exercise, request))
+        ran = any("trace" in line for line in said.lines)
+        of_proof = [line for line in said.lines if line.get("case") == proof]
         job = {
             "job": "judge",
-            "lines": lines,
-            "facts": facts,
+            "lines": said.lines,
+            "proof": proof,
+            "facts": self._compile(of_proof) if ran and proof is not None else [],
             "problem": said.problem,
             "key": (request.hidden or {}).get(exercise.id),
             "source": "\n".join(source for name, source in request.cells if name in request.own),
@@ -222,31 +223,53 @@ class Grader:
                     raise
         raise AssertionError("unreachable")
 
-    def _compile(self, lines: list[dict]) -> Any:
-        """Compile facts of the traces of the case that the proof is about; a sentence if none."""
+    def _compile(self, lines: list[dict]) -> list[dict] | str:
+        """The compiler's facts about the kernels of the proof's case; a sentence where our side
+        could not find out. A call that did not come to an end proves nothing, so it is an error."""
         traces = [line.get("trace") for line in lines]
-        if not all(isinstance(trace, str) for trace in traces):
-            return "the call for the proof did not come to an end"
+        if not traces or not all(isinstance(trace, str) for trace in traces):
+            return [_no_proof("the call that the compile proof makes did not come to an end")]
         _, answers = self._to_judge({"job": "kernels", "traces": traces})
         answer = answers[0] if answers else {}
         if "key" not in answer:
-            return str(answer.get("unreadable", "the trace cannot be read"))
-        if answer["key"] in self._facts:
-            known = self._facts[answer["key"]]
-            names = zip(known, answer["names"], strict=True)
-            return [row | {"kernel": name} for row, name in names]
+            return [_no_proof("the record of the compile proof's call cannot be read")]
+        names = answer["names"]
+        known = self._facts.get(answer["key"])
+        if known is not None:
+            return [row | {"kernel": name} for row, name in zip(known, names, strict=True)]
         job = {"job": "compile", "traces": traces, "card": DEFAULT}
         end, said = self._sandbox.run(job, self._budget.compile)
+        if end.how != "ok":
+            return [_no_proof(f"compiling it did not come to an end ({end.detail})")]
         facts = said[0].get("facts") if said else None
         if not isinstance(facts, list):
-            return str(said[0].get("could_not_check", "")) if said else f"it ended by {end.detail}"
-        if len(facts) == len(answer["names"]) and not any(row["error"] for row in facts):
+            return str(said[0].get("could_not_check", "")) if said else "no answer"
+        if len(facts) == len(names) and not any(row["error"] for row in facts):
             self._facts[answer["key"]] = facts  # an error's words may name this student's variables
         return facts
 
 
-def _proves(exercise: Exercise) -> bool:
-    return exercise.compiled is not None and "compiles" in exercise.points
+def _cases(exercise: Exercise, request: Request) -> tuple[Case, ...]:
+    return exercise.cases + hidden_cases(exercise.id, request.hidden)
+
+
+def _proof(exercise: Exercise, cases: Sequence[Case]) -> int | None:
+    """The index of the case whose kernels are compiled; behind the last where it is a case of its
+    own. None where nothing is to be proved."""
+    if exercise.compiled is None or "compiles" not in exercise.points:
+        return None
+    same = (i for i, case in enumerate(cases) if case.sizes == exercise.compiled.sizes)
+    return next(same, len(cases))
+
+
+def _no_proof(error: str) -> dict:
+    numbers = dict.fromkeys(("shared", "shared_limit", "registers", "spills", "num_warps"), 0)
+    return numbers | {"kernel": "", "card": DEFAULT, "instructions": {}, "error": error}
+
+
+def _words(mark: Mark) -> str:
+    faults = mark.json.get("faults", ())
+    return mark.message or (faults[0]["message"] if faults else mark.status)
 
 
 def _geometry(argument: Any) -> dict:

@@ -13,6 +13,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,13 +116,40 @@ def _judged(exercise: Exercise, cases: Sequence[Case], salt: bytes, job: dict) -
         if type(line.get("case")) is int:
             lines.setdefault(line["case"], []).append(line)
     results = []
-    if any("rejected" in line for line in lines.get(0, [])):
-        cases = cases[:1]  # nothing ran: the worker stopped there
-    for number, case in enumerate(cases):
+    stopped = any("rejected" in line for line in lines.get(0, []))
+    for number, case in enumerate(cases[:1] if stopped else cases):
         arguments = _arguments(exercise, case, salt)
         results.append(_one_case(exercise, case, lines.get(number, []), arguments, judge, number))
-    facts, warnings = _facts(job["facts"])
-    return verdict(exercise, results, facts, warnings)
+    if stopped:  # nothing ran, and the worker went no further
+        return verdict(exercise, results)
+    return _with_proof(exercise, results, lines, judge, salt, job)
+
+
+def _with_proof(exercise, results, lines, judge, salt: bytes, job: dict) -> Verdict:
+    """The verdict with what the compiler said. What was compiled has to be what computes: where the
+    proof's call is none of the cases, its record is judged like one, and counts for the proof only.
+    """
+    from autograder.verdict import verdict
+
+    if job["proof"] is None:
+        return verdict(exercise, results)
+    if isinstance(job["facts"], str):
+        warning = f"The compile proof could not run: {job['facts']}"
+        return replace(verdict(exercise, results, (), (warning,)), verdict="could_not_check")
+    facts = _facts(job["facts"])
+    if job["proof"] >= len(results):
+        case, number = exercise.compiled, job["proof"]
+        arguments = _arguments(exercise, case, salt)
+        judged = _one_case(exercise, case, lines.get(number, []), arguments, judge, number)
+        if {f.kind for f in judged.findings} & {
+            "values",
+            "unwritten",
+            "interface",
+            "torch_computed",
+        }:
+            wrong = "the call that the compile proof makes does not compute the right values"
+            facts = (*facts, CompileFacts("", "", 0, 0, 0, 0, error=wrong))
+    return verdict(exercise, results, facts)
 
 
 def _one_case(exercise, case, lines, arguments, judge, number) -> CaseResult:
@@ -191,19 +219,16 @@ def _words(value: Any, most: int = 500) -> str:
     return value[:most] if isinstance(value, str) else ""
 
 
-def _facts(said: Any) -> tuple[tuple[CompileFacts, ...], tuple[str, ...]]:
+def _facts(said: list) -> tuple[CompileFacts, ...]:
     """Compile facts from the sandboxed compiler: numbers and short sentences only."""
-    if isinstance(said, str):
-        return (), (f"The compile proof could not run: {said}",)
     facts = []
     for row in said:
         numbers = {n: int(row[n]) for n in ("shared", "shared_limit", "registers", "spills")}
         counts = {str(k)[:40]: int(v) for k, v in row["instructions"].items()}
         words = {n: _words(row[n], 300) for n in ("kernel", "card", "error")}
-        facts.append(
-            CompileFacts(**words, **numbers, instructions=counts, num_warps=int(row["num_warps"]))
-        )
-    return tuple(facts), ()
+        warps = int(row["num_warps"])
+        facts.append(CompileFacts(**words, **numbers, instructions=counts, num_warps=warps))
+    return tuple(facts)
 
 
 def _quiz(exercise: Exercise, job: dict) -> Verdict:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from nbconvert.exporters import NotebookExporter
@@ -18,6 +19,7 @@ from nbgrader import utils
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 from pygments.formatters import HtmlFormatter
+from traitlets import Bool
 
 from autograder import exercises
 from autograder.grading import course as course_directory
@@ -82,16 +84,26 @@ _DEFINING = (
 )
 
 
-def make_request(course, submission, notebook) -> Request:
-    """What the grader needs to know of a submission, self-contained."""
+def make_request(
+    course: course_directory.Course,
+    student: str,
+    assignment: str,
+    notebook,
+    *,
+    own: Iterable[str],
+    problem: str = "",
+    notes: Iterable[str] = (),
+) -> Request:
+    """What the grader needs to know of a canonical ``notebook``, self-contained; ``own`` are the
+    solution cells that the student handed in."""
     return Request(
-        student=submission.student,
-        assignment=submission.assignment,
+        student=student,
+        assignment=assignment,
         cells=code_cells(notebook),
-        own=tuple(submission.sources),
-        problem=submission.problem,
-        notes=submission.notes,
-        hidden=course.hidden(submission.assignment),
+        own=tuple(own),
+        problem=problem,
+        notes=tuple(notes),
+        hidden=course.hidden(assignment),
         salt=course.secret().hex(),
     )
 
@@ -125,6 +137,10 @@ class Judge(Execute):
     """In the place of Execute: no kernel runs here; the judge's points and feedback become the
     output of each check cell, in the form that ``utils.determine_grade`` reads."""
 
+    unsafe_no_sandbox = Bool(
+        False, help="Run students' code on this machine without a sandbox: only if all are trusted."
+    ).tag(config=True)
+
     def preprocess(self, nb, resources=None, km=None):
         names = resources["nbgrader"]
         graded = _known.get((names["student"], names["assignment"]))
@@ -148,17 +164,18 @@ class Judge(Execute):
     def _grade(self, nb, names) -> Graded:
         course = course_directory.Course(Path(self.parent.parent.coursedir.root))
         read = nb.metadata.get(KEY, {})
-        request = Request(
-            student=names["student"],
-            assignment=names["assignment"],
-            cells=code_cells(nb),
-            own=tuple(read.get("own", ())),
+        request = make_request(
+            course,
+            names["student"],
+            names["assignment"],
+            nb,
+            own=read.get("own", ()),
             problem=read.get("problem", ""),
-            notes=tuple(read.get("notes", ())),
-            hidden=course.hidden(names["assignment"]),
-            salt=course.secret().hex(),
+            notes=read.get("notes", ()),
         )
-        return the_grader().grade(request)
+        if request.hidden is None:
+            self.log.warning("No hidden cases for %s: public ones only", names["assignment"])
+        return the_grader(self.unsafe_no_sandbox).grade(request)
 
 
 def _outputs(cell, mark: Mark | None) -> list:
