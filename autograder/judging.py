@@ -100,9 +100,10 @@ def _count(exercise: Exercise, case: Case, trace: Trace, inputs, gradients, budg
         budget=budget,
     )
     findings = list(run.findings)
+    findings += [Finding("interface", said) for said in trace.outputs if isinstance(said, str)]
     stored = sum(t.stored for t in run.traffic)
     asked = sum(math.prod(output.shape) for output in exercise.outputs(case))
-    if stored < asked:
+    if stored < asked and not findings:
         message = f"The programs store {stored} elements, the result has {asked}."
         findings.append(Finding("unwritten", message, lanes=asked - stored))
     if exercise.order is not None and (finding := order_finding(run, exercise.order)):
