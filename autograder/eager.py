@@ -60,10 +60,14 @@ class _Count(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        looks = [r.alias_info for r in func._schema.returns]
-        if not any(alias is not None and not alias.is_write for alias in looks):  # no view
-            read = sum(t.numel() for t in _tensors((args, kwargs or {})))
-            written = sum(t.numel() for t in _tensors(result))
+        taken, made = _tensors((args, kwargs or {})), _tensors(result)
+        storages = {t.untyped_storage()._cdata for t in taken}
+        writes = any(
+            a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments
+        )
+        looks = bool(made) and all(t.untyped_storage()._cdata in storages for t in made)
+        if writes or not looks:  # a view moves nothing
+            read, written = (sum(t.numel() for t in tensors) for tensors in (taken, made))
             self._noted.append((func._schema.name.partition("::")[2], read, written))
         return result
 

@@ -6,7 +6,8 @@ Tolerances count roundings (``roundings``). With t = x − max and e = exp(t), y
 * the exponent's error, absolute, is at most u (|x| + |max| + 3 |t|): that of exp2(x log₂e − max
   log₂e), the widest of the usual forms (two products, the constant, the difference);
 * a relative error of e is the exponent's error, and exp's own;
-* Σe has the mean of these, weighted by e, and the sum's; then comes one division.
+* Σe has the mean of these, weighted by e, and the sum's; then comes one division, or exp of a
+  difference with log Σ.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ def _relative_error(x: np.ndarray, y: np.ndarray, chunks: int = 0) -> np.ndarray
     if chunks:
         size = np.where(np.isfinite(x), np.abs(x), 0.0).max(axis=-1, keepdims=True, initial=0.0)
         whole = whole + chunks * (EXP + 2 * U) + np.expm1((chunks + 3) * 2 * U * size)
-    return e + whole + DIVIDE
+    # exp(x − (m + log Σ)) in place of the division rounds a number of up to |m| + log N once more.
+    return e + whole + DIVIDE + 2 * U * np.log(x.shape[-1])
 
 
 def _softmax_tolerance(case: Case, arguments: tuple, expected: tuple) -> tuple[np.ndarray, ...]:

@@ -292,7 +292,8 @@ over all lanes and divides by 3. Which variance does it find?
 **q4.** RMSNorm on 4096 × 896, four rows a program, the weights loaded once a program. How many numbers are read
 and written in all?
 
-**q5.** Five thousand ones are added one after the other in float16. What is the sum?
+**q5.** Five thousand fours are added one after the other in float16, which has 11 significant bits. What is the
+sum?
 """
 
 # %% quiz="04.quiz"

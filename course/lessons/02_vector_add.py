@@ -452,8 +452,9 @@ if gpu("over a thousand calls, not 125, since a run takes few µs; on an H200 th
 
 # %% [markdown]
 r"""
-`measure` wraps it: it compares the results first, times, and divides the bytes by the time. A kernel that is
-wrong gets no time.
+`measure` does the same for several functions side by side: it compares their results first, lets them take turns,
+so that a card that grows warm is fair to all, and divides the bytes by the median. A kernel that is wrong gets
+no time.
 """
 
 # %%
