@@ -123,7 +123,8 @@ one. What does a kernel read that takes 13 for the distance between two rows?
 def row_sum_by_width(x):
     n_rows, n_cols = x.shape
     out = torch.empty(n_rows, dtype=x.dtype, device=x.device)
-    row_sum_kernel[(n_rows,)](x, out, n_cols, n_cols, BLOCK_SIZE=16)  # n_cols in place of the stride
+    # n_cols in place of x.stride(0)
+    row_sum_kernel[(n_rows,)](x, out, n_cols, n_cols, BLOCK_SIZE=16)
     return out
 
 
@@ -154,13 +155,15 @@ def row_max_kernel(x_ptr, out_ptr, x_stride, n_cols, other, BLOCK_SIZE: tl.const
 def row_max(x, other):
     n_rows, n_cols = x.shape
     out = torch.empty(n_rows, dtype=x.dtype, device=x.device)
-    row_max_kernel[(n_rows,)](x, out, x.stride(0), n_cols, other, BLOCK_SIZE=triton.next_power_of_2(n_cols))
+    block_size = triton.next_power_of_2(n_cols)
+    row_max_kernel[(n_rows,)](x, out, x.stride(0), n_cols, other, BLOCK_SIZE=block_size)
     return out
 
 
 negative = torch.tensor([[-1.0, -2.0, -3.0]])
 for other in (0.0, -float("inf")):
-    print(f"other = {other}: the largest is {inspect_call(row_max, negative, other).outputs[0].values[0]}")
+    run = inspect_call(row_max, negative, other)
+    print(f"other = {other}: the largest is {run.outputs[0].values[0]}")
 
 # %% [markdown]
 r"""
@@ -186,7 +189,8 @@ def careless_kernel(x_ptr, out_ptr, x_stride, n_cols, BLOCK_SIZE: tl.constexpr):
 def careless(x):
     n_rows, n_cols = x.shape
     out = torch.empty(n_rows, n_cols)
-    careless_kernel[(n_rows,)](x, out, x.stride(0), n_cols, BLOCK_SIZE=triton.next_power_of_2(n_cols))
+    block_size = triton.next_power_of_2(n_cols)
+    careless_kernel[(n_rows,)](x, out, x.stride(0), n_cols, BLOCK_SIZE=block_size)
     return out
 
 
@@ -239,10 +243,11 @@ def steps(row, block, other):
 
 
 row = [1.2, -0.3, 2.0, 0.4, -1.1]
-lanes(steps(row, 8, 0.0), inside=5, title="other=0.0: the tail gets a share of the sum", sums=("exp", "exp ÷ sum"))
+summed = ("exp", "exp ÷ sum")
+lanes(steps(row, 8, 0.0), 5, "other=0.0: the tail gets a share of the sum", summed)
 
 # %%
-lanes(steps(row, 8, -np.inf), inside=5, title="other=−inf: the tail adds exp(−∞) = 0", sums=("exp", "exp ÷ sum"))
+lanes(steps(row, 8, -np.inf), 5, "other=−inf: the tail adds exp(−∞) = 0", summed)
 
 # %% [markdown]
 r"""
@@ -256,8 +261,8 @@ $e^{x-m}/\sum e^{x-m}$ and $e^x/\sum e^x$ are the same number. **Predict:** are 
 
 # %%
 large = torch.tensor([1000.0, 1001.0, 1002.0])
-print("without the maximum:", (large.exp() / large.exp().sum()).numpy())
-print("with it:            ", ((large - large.max()).exp() / (large - large.max()).exp().sum()).numpy())
+for name, x in {"without the maximum": large, "with it": large - large.max()}.items():
+    print(f"{name:20}", (x.exp() / x.exp().sum()).numpy())
 
 # %% [markdown]
 r"""
@@ -290,7 +295,7 @@ def triton_softmax(x):
     out = torch.empty_like(x)
     n_rows, n_cols = x.shape
     block_size = triton.next_power_of_2(n_cols)
-    warps = 4 if block_size <= 4096 else 8
+    warps = 4 if block_size <= 4096 else 8  # more threads for long rows: see further down
     softmax_fwd_kernel[(n_rows,)](
         x, out, x.stride(0), out.stride(0), n_cols, BLOCK_SIZE=block_size, num_warps=warps
     )
@@ -312,7 +317,8 @@ kernels cannot do that: whatever passes between two of them is rounded. **Predic
 # %%
 b = torch.randn(64, 4096).bfloat16()
 exact = torch.softmax(b.double(), dim=1)
-for name, y in {"five kernels": naive(b), "one, computing in float32": torch.softmax(b, dim=1)}.items():
+results = {"five kernels": naive(b), "one, computing in float32": torch.softmax(b, dim=1)}
+for name, y in results.items():
     error = ((y.double() - exact).abs() / exact).max()
     print(f"{name:26} largest relative error {error:.2%}")
 
@@ -429,8 +435,9 @@ exercise promises.
 
 ## Rows longer than a block
 
-The block of a program lives in the registers of its threads. 4 warps are 128 threads; 16 384 numbers are 128 for
-each of them, and a thread has at most 255 registers. What the compiler does about it, without a card:
+The block of a program lives in the registers of its threads. Threads come in **warps** of 32 that run together;
+`num_warps` says how many a program gets, 4 by default. 16 384 numbers are 128 for each of 128 threads, and a thread
+has at most 255 registers. What the compiler makes of it, without a card:
 """
 
 # %%
@@ -455,11 +462,12 @@ warps reads 16 bytes at a time (`ld.global.v4`)?
 
 # %%
 wide = torch.empty(1, 1024, dtype=torch.bfloat16)
+arguments = (wide, wide, 1024, 1024, 1024)
 counts = (4, 8, 16)
-calls = [((wide, wide, 1024, 1024, 1024), dict(BLOCK_SIZE=1024, num_warps=warps)) for warps in counts]
+calls = [(arguments, dict(BLOCK_SIZE=1024, num_warps=warps)) for warps in counts]
 for warps, fact in zip(counts, facts_of(softmax_fwd_kernel, calls)):
-    each = 1024 // (32 * warps)
-    print(f"{warps:2} warps: {each} numbers a thread, wide loads: {fact.instructions['ld.global.v4']}")
+    each, loads = 1024 // (32 * warps), fact.instructions["ld.global.v4"]
+    print(f"{warps:2} warps: {each} numbers a thread, wide loads: {loads}")
 
 # %% [markdown]
 r"""
@@ -533,8 +541,8 @@ measure(
     sizes=(256, 1024, 4096, 16384),
     bytes_of=lambda n_cols: 2 * 2 * 4096 * n_cols,
     unchecked=("naive",),  # five roundings to bfloat16 in place of one
-    expect="for 4096 rows on an RTX 4080, triton at 80–90 % of 716.8 GB/s from 4096 columns on and naive "
-    "at a quarter of that; up to 1024 columns the matrix fits the card's 64 MB of L2, and the launch weighs.",
+    expect="for 4096 rows on an RTX 4080, triton at 80–90 % of 716.8 GB/s from 4096 columns on "
+    "and naive at a quarter of that; up to 1024 columns the launch weighs.",
 )
 
 # %% [markdown]

@@ -73,7 +73,8 @@ def steps(row, block):
     return {"x": x, "x²": squares, "x · r": [v * r for v in x]}
 
 
-lanes(steps([1.2, -0.3, 2.0, 0.4, -1.1], 8), inside=5, title="0 adds nothing to a sum of squares", sums=("x²",))
+row = [1.2, -0.3, 2.0, 0.4, -1.1]
+lanes(steps(row, 8), 5, "0 adds nothing to a sum of squares", sums=("x²",))
 
 # %% [markdown]
 r"""
@@ -138,7 +139,8 @@ Squares grow fast. **Predict:** the mean of the squares of 300, 300, 300 in floa
 
 # %%
 half = torch.tensor([300.0, 300.0, 300.0]).half()
-print("in float16:", (half * half).mean().item(), "  in float32:", (half.float() ** 2).mean().item())
+print("in float16:", (half * half).mean().item())
+print("in float32:", (half.float() ** 2).mean().item())
 
 # %% [markdown]
 r"""
@@ -149,13 +151,12 @@ the sum in bfloat16 end?
 
 # %%
 numbers = torch.rand(8192).half()
-sums = {
-    name: torch.stack(list(accumulate(numbers.to(dtype)))).double()
-    for name, dtype in (("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float32", torch.float32))
-}
-exact = torch.stack(list(accumulate(numbers.double())))
-for name, values in sums.items():
-    print(f"{name:9} {values[-1]:8.2f}")
+sums = {}
+for dtype in (torch.float16, torch.bfloat16, torch.float32):
+    name = str(dtype).removeprefix("torch.")
+    sums[name] = torch.stack(list(accumulate(numbers.to(dtype)))).double()
+    print(f"{name:9} {sums[name][-1]:8.2f}")
+exact = numbers.double().cumsum(0)
 print(f"exact     {exact[-1]:8.2f}")
 
 # %%
@@ -163,9 +164,9 @@ accumulation(sums, exact)
 
 # %% [markdown]
 r"""
-From 256 on, neighbouring bfloat16 numbers are 2 apart: adding less than 1 changes nothing, and the sum stops. A
-tree of additions, as `tl.sum` makes one, suffers later, not never. In float32 the error stays near $10^{-6}$. That is
-why every kernel here says `.to(tl.float32)` right after a load, and why the exercises ask for it.
+From 256 on, neighbouring bfloat16 numbers are 2 apart: adding less than 1 changes nothing, and the sum stops. In
+float32 the error stays near $10^{-6}$. That is why every kernel here says `.to(tl.float32)` right after a load, and
+why the exercises ask for it.
 
 ## How to hunt a bug
 
@@ -237,7 +238,11 @@ def talking_kernel(x_ptr, out_ptr, x_stride, n_cols, eps, BLOCK_SIZE: tl.constex
     tl.store(out_ptr + row * n_cols + cols, x * tl.rsqrt(mean + eps), mask=mask)
 
 
-print(interpret(talking_kernel, "talking_kernel[(1,)](torch.tensor([[1.0, 2.0, 2.0]]), torch.empty(1, 3), 3, 3, 0.0, BLOCK_SIZE=4)"))
+call = """
+x, out = torch.tensor([[1.0, 2.0, 2.0]]), torch.empty(1, 3)
+talking_kernel[(1,)](x, out, 3, 3, 0.0, BLOCK_SIZE=4)
+"""
+print(interpret(talking_kernel, call))
 
 # %% [markdown]
 r"""
@@ -389,7 +394,8 @@ def wide_eager(x, w, eps=1e-6):  # computes in float32, as the kernel does
 
 
 def rivals(n_cols):
-    x, w = torch.randn(4096, n_cols, device="cuda").bfloat16(), torch.randn(n_cols, device="cuda").bfloat16()
+    x = torch.randn(4096, n_cols, device="cuda").bfloat16()
+    w = torch.randn(n_cols, device="cuda").bfloat16()
     compiled = torch.compile(wide_eager, dynamic=False)
     return {
         "eager": lambda: wide_eager(x, w),
@@ -403,8 +409,8 @@ measure(
     rivals,
     sizes=(256, 896, 4096, 16384),
     bytes_of=lambda n_cols: 2 * 2 * 4096 * n_cols,
-    expect="for 4096 rows on an RTX 4080, triton, compile and torch at 80–90 % of 716.8 GB/s from 4096 columns "
-    "on, eager far below; up to 896 columns the matrix fits the card's 64 MB of L2, and the launch weighs.",
+    expect="for 4096 rows on an RTX 4080, triton, compile and torch at 80–90 % of 716.8 GB/s "
+    "from 4096 columns on, eager far below; up to 896 columns the launch weighs.",
 )
 
 # %% [markdown]
