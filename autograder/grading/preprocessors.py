@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from autograder.records import Rejected
 from autograder.render.html import ATTRIBUTES, STYLES, TAGS
 
 TEMPLATES = Path(__file__).parent / "templates"
+PLAIN = "autograder_plain"  # in a cell's nbgrader metadata: shown without highlighting
 KEY = "autograder"  # in the autograded notebook's metadata: status and one sentence
 
 _known: dict[tuple[str, str], Graded] = {}  # what the driver has graded already
@@ -223,6 +225,8 @@ class FeedbackOnly(NbGraderPreprocessor):
         for cell in nb.cells:
             marks = cell.metadata.get("nbgrader", {})
             if marks.get("grade") or marks.get("solution") or marks.get("task"):
+                if not _can_be_highlighted(cell.source):
+                    marks[PLAIN] = True
                 if marks.get("grade") and not marks.get("solution") and cell.cell_type == "code":
                     cell.source = ""
                 cells.append(cell)
@@ -234,6 +238,21 @@ class FeedbackOnly(NbGraderPreprocessor):
             "highlighting": HtmlFormatter(style="default").get_style_defs(".highlight"),
         }
         return nb, resources
+
+
+_MOST_HIGHLIGHTED = 20_000  # characters of a cell
+_LONGEST_LINE = 1000
+_LONGEST_SPACE = 400  # characters of white space in a row, line ends among them
+
+
+def _can_be_highlighted(source: str) -> bool:
+    """Whether a lexer gets through ``source`` soon. Pygments' rules backtrack: on one long run of
+    white space, digits or names they need time that grows with its square, an hour for a cell of
+    100 kB, while a class waits. What nobody writes by hand is shown as it is."""
+    if len(source) > _MOST_HIGHLIGHTED:
+        return False
+    longest = max(map(len, source.split("\n")))
+    return longest <= _LONGEST_LINE and not re.search(rf"\s{{{_LONGEST_SPACE + 1}}}", source)
 
 
 def _sanitiser() -> SanitizeHTML:
