@@ -22,10 +22,12 @@ from autograder.records import (
     CouldNotCheck,
     Exercise,
     Finding,
+    Input,
     Rejected,
     Run,
     Tensor,
     Trace,
+    View,
 )
 from autograder.trace.replay import MAX_LANES, replay
 from autograder.verdict import failed, judge_case, not_checked
@@ -58,6 +60,7 @@ def judge_traces(
     budget = max(1 << 24, 100 * (exercise.limit(case) or 1 << 22))
     try:
         for number, trace in enumerate(traces):
+            _fits(trace, exercise.arguments(case))
             for order in orders if number == 0 and not counted else orders[:1]:
                 if counted:
                     run = _count(exercise, case, trace, inputs, gradients, budget)
@@ -85,6 +88,9 @@ def judge_traces(
         if first is not None and first.status == "fail":
             return first
         return not_checked(case, str(error))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # IR that Triton would not have printed, or a fault of ours: no verdict either way.
+        return not_checked(case, f"The kernel could not be run ({type(error).__name__}).")
     assert first is not None, "a case needs at least one trace"
     return first
 
@@ -109,6 +115,31 @@ def _count(exercise: Exercise, case: Case, trace: Trace, inputs, gradients, budg
     if exercise.order is not None and (finding := order_finding(run, exercise.order)):
         findings.append(finding)
     return replace(run, findings=tuple(findings), touches=())
+
+
+def _fits(trace: Trace, arguments: Sequence) -> None:
+    """Raises Rejected unless the trace takes the call's tensors, each once, with their layout: a
+    trace must not choose the strides that its kernels then get right."""
+    tensors = [a for a in arguments if isinstance(a, Tensor)]
+    seen = []
+    for event in trace.events:
+        if isinstance(event, Input) and event.index >= 0:
+            seen.append(event.index)
+            asked = tensors[event.index] if event.index < len(tensors) else None
+            if asked is None or event.view != View(event.buffer, 0, *_layout(asked)):
+                raise Rejected("The record of the call has other tensors than the call.")
+    if sorted(seen) != list(range(len(tensors))):
+        raise Rejected("The record of the call has other tensors than the call.")
+
+
+def _layout(tensor: Tensor) -> tuple:
+    """(shape, strides, dtype) as a dummy has them: contiguous where no strides are given."""
+    strides = tensor.strides
+    if strides is None:
+        strides, step = (), 1
+        for n in reversed(tensor.shape):
+            strides, step = (step, *strides), step * max(n, 1)
+    return tuple(tensor.shape), tuple(strides), tensor.dtype
 
 
 _OTHERS = tuple(p for p in POISONS if p != "nan")

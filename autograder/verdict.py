@@ -56,8 +56,8 @@ def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> Ca
         findings.append(
             Finding(
                 "interface",
-                f"The kernel writes into an input, through {argument}; the result belongs in a "
-                f"tensor of its own.",
+                f"An input holds other numbers after the call (written through {argument}); the "
+                f"result belongs in a tensor of its own.",
                 argument=argument,
             )
         )
@@ -216,12 +216,15 @@ def _too_much(exercise: Exercise, run: Run, limit: int) -> Finding:
 def verdict(
     exercise: Exercise,
     results: Sequence[CaseResult],
-    compiled: Sequence[CompileFacts] = (),
+    compiled: Sequence[CompileFacts] | None = None,
     warnings: Sequence[str] = (),
 ) -> Verdict:
     """Points by aspect: its points × cases whose values are right, came from kernels, and pass
     it.
     """
+    # None: nothing ran that could be compiled. Empty: the proof was asked for and is not there.
+    unproved = compiled is not None and not compiled and exercise.compiled is not None
+    compiled = compiled or ()
     results = [r for r in results]
     earned = [r for r in results if _earned(r)]
     if all(_is_empty(r) for r in earned):  # no kernel has stored a number yet
@@ -233,12 +236,13 @@ def verdict(
         if not points:
             continue
         if name == "compiles":
-            good = [] if broken else earned
+            good = [] if broken or unproved else earned
             failing = bool(broken) or any(_has(exercise, r, name) for r in results)
         else:
             good = [r for r in earned if not _has(exercise, r, name)]
             failing = any(_has(exercise, r, name) for r in results)
         unsure = any(r.status == "could_not_check" for r in results)
+        unsure |= name == "compiles" and unproved
         share = len(good) / len(results) if results else 0.0
         if share == 1:
             status = "pass"
@@ -251,11 +255,14 @@ def verdict(
         aspects.append(Aspect(name, status, round(points * share, 2), points))
     findings = [f for r in results for f in r.findings]
     findings += [_compile_finding(f) for f in broken]
-    if not findings and any(r.status == "could_not_check" for r in results):
+    unproved = unproved and bool(exercise.points.get("compiles"))
+    if not findings and (unproved or any(r.status == "could_not_check" for r in results)):
         outcome = "could_not_check"
     else:
         outcome = "fail" if findings else "pass"
     message = next((r.message for r in results if r.message), "")
+    if unproved and not message:
+        message = "Whether it compiles for the card could not be found out."
     return Verdict(
         exercise.id,
         outcome,

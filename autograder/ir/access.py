@@ -113,7 +113,9 @@ class Memory:
             if not index.size:
                 continue
             reach = window.reach(pointer.dtype)
-            self._update(op, window, reach, index, programs)
+            # Of two programs that exchange one number, one loses its own: no order, no sum.
+            plain = kind == "exch" and is_float(pointer.dtype)
+            self._update(op, window, reach, index, programs, plain)
             operand = _lanes(value, lanes, shape, batch)
             old = modify(kind, reach[0], index, operand, pointer.dtype)
             result.reshape(-1)[lanes] = old
@@ -136,7 +138,8 @@ class Memory:
                 result.reshape(-1)[lane] = old
                 if old == expected[lane]:
                     data[i] = encode(np.asarray([value]), pointer.dtype)[0]
-                    self.races.acquire(window.argument, i, program)
+                    if value != old:  # a lock is taken by changing it
+                        self.races.acquire(window.argument, i, program)
         return result
 
     def _counts(self, op) -> bool:
@@ -174,6 +177,10 @@ class Memory:
         if bitmap is not None and count:
             ok = ok & bitmap.take(index, mode="clip")
             clean = bool(ok.all())
+        for array in (index,) if mask is None else (index, mask):
+            extents = zip(array.shape[1:], shape, strict=False)
+            if array.ndim - 1 != len(shape) or any(n not in (1, m) for n, m in extents):
+                raise CouldNotCheck(f"The IR's types do not fit together (line {op.line}).")
         lanes = len(batch) * math.prod(shape)
         if mask is None:
             requested = lanes
@@ -201,7 +208,7 @@ class Memory:
             self.faults.note_bounds(op, verb, window, pointer, bad, mask, shape, batch)
             # Lanes outside are one fault, not two: they do not count as traffic as well.
             requested -= int(np.count_nonzero(bad)) * (lanes // bad.size)
-        moved = requested * ITEMSIZE[pointer.dtype] // window.itemsize
+        moved = requested * ITEMSIZE[pointer.dtype]  # bytes, whatever type the pointer was cast to
         if verb == "load":
             window.loaded += moved
         else:
@@ -218,11 +225,11 @@ class Memory:
         index, active = self._inside(op, verb, window, pointer, mask, shape, batch)
         return _flat(index, active, shape, batch)
 
-    def _update(self, op, window, reach, index, programs) -> None:
+    def _update(self, op, window, reach, index, programs, exchange=False) -> None:
         unknown = window.buffer.state[reach[4] + index * reach[3]] == UNINITIALISED
         if unknown.any():
             self.faults.note_flat("uninitialised", op, window, programs, unknown, index)
-        self.races.update(op, window, reach, index, programs)
+        self.races.update(op, window, reach, index, programs, exchange)
 
     def _check_defined(self, op, window, reach, index, active, shape, batch):
         """Reads of cells that nobody wrote, or that torch computed."""

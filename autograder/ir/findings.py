@@ -210,6 +210,8 @@ class Faults:
             f"which {them} updates atomically",
             "atomic of write": f"updates element {s['cell']} of {argument} atomically, "
             f"which {them} wrote plainly",
+            "exchange": f"exchanges element {s['cell']} of {argument}, "
+            f"which {them} updates as well",
             "atomic of read": f"updates element {s['cell']} of {argument} atomically, "
             f"which {them} read plainly",
         }[s["how"]]

@@ -18,6 +18,7 @@ from autograder.floats import ITEMSIZE, decode, encode, stored
 from autograder.records import CouldNotCheck, Traffic, View
 
 UNINITIALISED, INPUT, CONSTANT, KERNEL, FOREIGN = range(5)
+MAX_ELEMENTS = 1 << 28  # of a view, also where strides are 0
 NOBODY, SEVERAL = -1, -2  # in the arrays of program ids
 
 
@@ -115,7 +116,7 @@ class Buffer:
         if 0 not in view.shape:
             steps = zip(view.shape, view.strides, strict=True)
             last = view.offset + sum((n - 1) * stride for n, stride in steps)
-            if (last + 1) * size > self.nbytes:
+            if (last + 1) * size > self.nbytes or math.prod(view.shape) > MAX_ELEMENTS:
                 raise CouldNotCheck("The trace names a view that lies outside its buffer.")
 
     def _through(self, array: np.ndarray, view: View, factor: int) -> np.ndarray:
@@ -153,7 +154,9 @@ class Window:
         self.argument, self.buffer, self.view = argument, buffer, view
         self.start = view.offset * ITEMSIZE[view.dtype]  # byte
         self.itemsize = ITEMSIZE[view.dtype]
-        self.loaded = self.stored = self.masked = self.sectors = 0
+        self.home = self.itemsize  # bytes of the tensor's own elements; a view may claim others
+        self.loaded = self.stored = 0  # bytes
+        self.masked = self.sectors = 0
         self.defined = False  # known to hold no cell that nobody wrote
         self._reach: dict[str, tuple] = {}
 
@@ -186,7 +189,12 @@ class Window:
     @property
     def traffic(self) -> Traffic:
         return Traffic(
-            self.argument, self.itemsize, self.loaded, self.stored, self.masked, self.sectors
+            self.argument,
+            self.home,
+            -(-self.loaded // self.home),
+            -(-self.stored // self.home),
+            self.masked,
+            self.sectors,
         )
 
 

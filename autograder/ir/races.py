@@ -55,8 +55,8 @@ class Races:
         self._report(op, window, reach, index, programs, *earlier)
         self._hold(window, cells, programs)
 
-    def update(self, op, window: Window, reach, index, programs) -> None:
-        """An atomic read-modify-write."""
+    def update(self, op, window: Window, reach, index, programs, exchange=False) -> None:
+        """An atomic read-modify-write. ``exchange``: one that overwrites what others put there."""
         buffer, cells = window.buffer, _cells(reach, index)
         if buffer.atomic is None:
             buffer.atomic = np.full(buffer.cells, NOBODY, np.int32)
@@ -68,6 +68,7 @@ class Races:
             programs,
             ("atomic of write", *_clash(buffer.writer, cells, programs)),
             ("atomic of read", *_clash(buffer.reader, cells, programs)),
+            ("exchange", *(_clash(buffer.atomic, cells, programs) if exchange else (None, None))),
         )
         for cell in cells:
             _join(buffer.atomic, cell, programs)

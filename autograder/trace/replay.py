@@ -131,6 +131,9 @@ class _Replay:
         }
         self.buffers: dict[int, Buffer] = {}
         self.inputs: dict[int, Input] = {}
+        self.before: dict[int, np.ndarray] = {}  # what inputs held when they arrived
+        # Bytes of a tensor's own elements: traffic counts in these, whatever views and casts claim.
+        self.homes = {o.buffer: ITEMSIZE[o.dtype] for o in trace.outputs if isinstance(o, View)}
         self.findings: list[Finding] = []
         self.traffic: dict[str, Traffic] = {}
         self.operations = Operations()
@@ -161,6 +164,7 @@ class _Replay:
         outputs: tuple = ()
         if not self.count_only:
             outputs = tuple(self._output(i, o) for i, o in enumerate(self.trace.outputs))
+            self._compare_inputs()
         return Run(
             outputs=tuple(o for o in outputs if o is not None),
             findings=tuple(self.findings),
@@ -231,7 +235,9 @@ class _Replay:
             )
         buffer = self._buffer(event.view)
         self.inputs[event.buffer] = event
+        self.homes[event.buffer] = ITEMSIZE[event.view.dtype]
         buffer.write(event.view, values)
+        self.before[event.buffer] = buffer.read(event.view)
         buffer.mark(event.view, mem.INPUT)
 
     def constant(self, event: Constant) -> None:
@@ -331,11 +337,11 @@ class _Replay:
     def _bound(self, binding, name: str, type_, windows: list[Window]):
         if isinstance(binding, View):
             self._buffer(binding).check(binding)
-            windows.append(Window(name, self._buffer(binding), binding))
+            windows.append(self._window(name, binding))
             return Pointer(len(windows) - 1, np.zeros(1, np.int64), type_.dtype)
         if isinstance(binding, Descriptor):
             view = binding.view
-            windows.append(Window(name, self._buffer(view), view))
+            windows.append(self._window(name, view))
             return Tile(
                 Pointer(len(windows) - 1, np.zeros(1, np.int64), view.dtype),
                 tuple(np.array([n], np.int64) for n in view.shape),
@@ -345,6 +351,11 @@ class _Replay:
                 binding.padding,
             )
         return binding
+
+    def _window(self, name: str, view: View) -> Window:
+        window = Window(name, self._buffer(view), view)
+        window.home = self.homes.get(view.buffer, min(4, window.itemsize))
+        return window
 
     @staticmethod
     def _kept(grid) -> np.ndarray:
@@ -368,6 +379,15 @@ class _Replay:
         )
 
     # ------------------------------------------------------------ what comes back
+
+    def _compare_inputs(self) -> None:
+        """Inputs belong to the caller: neither a kernel nor torch may leave other numbers there."""
+        for number, before in self.before.items():
+            now = self.buffers[number].read(self.inputs[number].view)
+            if not np.array_equal(now, before, equal_nan=before.dtype.kind == "f"):
+                name = f"argument {self.inputs[number].index}"
+                if not self.changed:
+                    self.changed[name] = None
 
     def _output(self, number: int, output: View | str) -> Output | None:
         if isinstance(output, str):
