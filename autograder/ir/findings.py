@@ -211,7 +211,7 @@ class Faults:
             "atomic of write": f"updates element {s['cell']} of {argument} atomically, "
             f"which {them} wrote plainly",
             "exchange": f"exchanges element {s['cell']} of {argument}, "
-            f"which {them} updates as well",
+            f"which {them} changed as well",
             "atomic of read": f"updates element {s['cell']} of {argument} atomically, "
             f"which {them} read plainly",
         }[s["how"]]
