@@ -41,6 +41,7 @@ class End:
     seconds: float = 0.0
     memory: int = 0  # peak resident bytes, the warm process's pages included
     cpu: float = 0.0  # seconds of processor time
+    spent: bool = False  # it used up its own processor time; no other process can cause that
 
 
 def write_frame(end: int, data: bytes) -> None:
@@ -145,8 +146,9 @@ def _ending(said: bytes, stopped: str, seconds: float, limits: Limits) -> End:
     elif os.WIFSIGNALED(status):
         how, detail = "crash", signal.Signals(os.WTERMSIG(status)).name
         # The first process of a pid namespace is deaf to SIGXCPU; a second later comes SIGKILL.
-        if detail in ("SIGXCPU", "SIGKILL") and cpu >= limits.cpu:
+        if detail == "SIGXCPU" or (detail == "SIGKILL" and cpu >= limits.cpu):
             how, detail = "timeout", f"more than {limits.cpu:g} s of processor time"
+            return End(how, detail, seconds, memory, cpu, spent=True)
     elif status != 0:
         how, detail = "crash", f"exit status {os.WEXITSTATUS(status)}"
     return End(how, detail, seconds, memory, cpu)

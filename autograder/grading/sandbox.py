@@ -105,11 +105,29 @@ class Warm:
             end.close()
 
 
+_MOST_LINE = 8 << 20  # bytes of one line
+_MOST_STRUCTURE = 1 << 20  # bytes outside strings, and quotes, of all lines together
+
+
+def _structure(line: bytes) -> int:
+    """What of a line becomes objects when it is read. A trace is one string; a line of nothing but
+    empty lists would take forty times its size of memory here."""
+    bare = line.replace(b"\\\\", b"").replace(b'\\"', b"")
+    quotes = bare.count(b'"')
+    if quotes > _MOST_STRUCTURE:
+        return quotes
+    return quotes + sum(map(len, bare.split(b'"')[::2]))
+
+
 def _lines(data: bytes) -> Iterator[dict]:
     """The JSON objects among the first lines; a class's worth of traces has some hundred."""
+    left = _MOST_STRUCTURE
     for line in data.split(b"\n", _MOST_LINES)[:_MOST_LINES]:
-        if not line.startswith(b"{"):
+        if not line.startswith(b"{") or len(line) > _MOST_LINE:
             continue
+        left -= _structure(line)
+        if left < 0:
+            return
         try:
             yield json.loads(line)
         except (ValueError, RecursionError):
