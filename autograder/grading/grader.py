@@ -16,6 +16,7 @@ from autograder import exercises
 from autograder.grading.confine import Limits
 from autograder.grading.course import hidden_cases
 from autograder.grading.forkserver import End
+from autograder.grading.parts import joined, part
 from autograder.grading.sandbox import Sandbox, SandboxFailed, Warm
 from autograder.grading.solving import Said, Solving, check_id, ran_out
 from autograder.ir.cards import DEFAULT
@@ -119,19 +120,42 @@ class Grader:
         return replace(graded, notes=request.notes, seconds=round(time.monotonic() - start, 3))
 
     def _grade(self, request: Request, asked: tuple[Exercise, ...]) -> Graded:
-        limits, attempts = self._budget.solve, self._budget.attempts
-        solving = Solving(self._sandbox, limits, attempts, request.cells, request.own)
-        tasks = {exercise.id: self._task(exercise, request) for exercise in asked}
-        together = {e.id: tasks[e.id] for e in asked if e.machine != "numpy"}
-        if together:
-            solving.run(together)
-        for exercise in asked:  # NumPy kernels see values, so each exercise gets a fresh process
-            if exercise.machine == "numpy":
-                solving.run({exercise.id: tasks[exercise.id]})
-        marks = tuple(self._mark(e, request, solving.said[e.id]) for e in asked)
+        # NumPy kernels see values, so each exercise gets fresh processes.
+        groups = [[e] for e in asked if e.machine == "numpy"]
+        groups += [[e for e in asked if e.machine != "numpy"]]
+        said: dict[str, Said] = {}
+        for group in filter(None, groups):
+            said |= self._solved(group, request)
+        marks = tuple(self._mark(e, request, said[e.id]) for e in asked)
         worst = max(marks, key=lambda mark: STATUSES.index(mark.status))
         message = "" if worst.status == "ok" else f"{worst.exercise}: {_words(worst)}"
         return Graded(request.student, request.assignment, worst.status, message, marks)
+
+    def _solved(self, group: Sequence[Exercise], request: Request) -> dict[str, Said]:
+        """What the untrusted side says about exercises: of public cases, then of hidden ones."""
+        limits, attempts = self._budget.solve, self._budget.attempts
+        tasks = {e.id: self._task(e, request) for e in group}
+        public, hidden = {}, {}
+        for exercise in group:
+            cases = _cases(exercise, request)
+            proof = _proof(exercise, cases)
+            # What the compile proof calls is public, whether or not a hidden case calls the same.
+            numbers = [n for n, case in enumerate(cases) if not case.hidden or n == proof]
+            public[exercise.id] = numbers + [len(cases)] * (proof == len(cases))
+            hidden[exercise.id] = sorted(set(range(len(cases))) - set(numbers))
+        shown = Solving(self._sandbox, limits, attempts, request.cells, request.own)
+        shown.run({id: part(task, public[id], first=True) for id, task in tasks.items()})
+        left = {
+            id: part(task, hidden[id], first=False)
+            for id, task in tasks.items()
+            if "cases" in task and hidden[id] and _may_go_on(shown.said[id])
+        }
+        other = Solving(self._sandbox, limits, attempts, request.cells, request.own, shown.skip)
+        if left:
+            other.run(left)
+        return {
+            id: joined(shown.said[id], public[id], other.said.get(id), hidden[id]) for id in tasks
+        }
 
     def _task(self, exercise: Exercise, request: Request) -> dict:
         """What the untrusted side is told: names and geometry; values only in unit 01."""
@@ -174,6 +198,8 @@ class Grader:
             "source": "\n".join(source for name, source in request.cells if name in request.own),
         }
         end, answers = self._judged(job, exercise, request)
+        if end.how == "crash" and end.detail == "SIGKILL":  # not by a limit of its own: once more
+            end, answers = self._judged(job, exercise, request)
         result = answers[0] if answers else {}
         if end.how != "ok" or "outcome" not in result:
             return self._not_judged(exercise, end, str(result.get("error", "")))
@@ -191,15 +217,18 @@ class Grader:
         )
 
     def _not_judged(self, exercise: Exercise, end: End, error: str) -> Mark:
-        """The judge did not come to an end: the kernels ask for too much, or our side broke."""
+        """The judge did not come to an end: the kernels ask for too much, which a limit of the fork
+        itself has to prove, or our side broke (a full machine kills and stalls honest work too)."""
         limits = self._budget.judge
-        if end.how == "timeout":
+        if end.how == "timeout" and end.spent:
             sentence = f"Running the kernels took longer than {limits.cpu:g} s on all inputs."
             return replace(_undecided(exercise, "timeout", sentence), points=0.0)
-        if ran_out(error) or end.detail == "SIGKILL":
+        if ran_out(error):
             sentence = f"Running the kernels took more than {limits.memory >> 30} GB of memory."
             return replace(_undecided(exercise, "memory", sentence), points=0.0)
-        return _undecided(exercise, "infrastructure", f"The judge failed: {error or end.detail}")
+        # Of an exception its name only: its words may hold a size, and a student reads this.
+        what = error.split(":")[0][:80] or end.detail
+        return _undecided(exercise, "infrastructure", f"The judge failed: {what}")
 
     def _judged(self, job: dict, exercise: Exercise, request: Request) -> tuple[End, list[dict]]:
         hidden = (request.hidden or {}).get(exercise.id, [])
@@ -234,17 +263,23 @@ class Grader:
         if "key" not in answer:
             return [_no_proof("the record of the compile proof's call cannot be read")]
         names = answer["names"]
+        if not names:
+            return [_no_proof("the call that the compile proof makes launches no kernel")]
         known = self._facts.get(answer["key"])
         if known is not None:
             return [row | {"kernel": name} for row, name in zip(known, names, strict=True)]
         job = {"job": "compile", "traces": traces, "card": DEFAULT}
         end, said = self._sandbox.run(job, self._budget.compile)
+        if end.how == "timeout" and not end.spent or end.detail == "SIGKILL":
+            return f"the compiler was stopped ({end.detail})"
         if end.how != "ok":
             return [_no_proof(f"compiling it did not come to an end ({end.detail})")]
         facts = said[0].get("facts") if said else None
         if not isinstance(facts, list):
             return str(said[0].get("could_not_check", "")) if said else "no answer"
-        if len(facts) == len(names) and not any(row["error"] for row in facts):
+        if len(facts) != len(names):
+            return "the compiler did not answer for every kernel"
+        if not any(row["error"] for row in facts):
             self._facts[answer["key"]] = facts  # an error's words may name this student's variables
         return facts
 
@@ -260,6 +295,12 @@ def _proof(exercise: Exercise, cases: Sequence[Case]) -> int | None:
         return None
     same = (i for i, case in enumerate(cases) if case.sizes == exercise.compiled.sizes)
     return next(same, len(cases))
+
+
+def _may_go_on(said: Said) -> bool:
+    """Not where nothing could be judged, or where the first case was refused already."""
+    refused = any("rejected" in line and line.get("case") == 0 for line in said.lines)
+    return not (said.problem or said.ours or refused) and said.status == "ok"
 
 
 def _no_proof(error: str) -> dict:

@@ -21,6 +21,7 @@ import numpy as np
 from autograder import exercises
 from autograder.grading.arrays import to_npy
 from autograder.grading.course import hidden_cases
+from autograder.grading.parts import without_choice
 from autograder.grading.runs import run_from_json
 from autograder.ir.access import POISONS
 from autograder.records import (
@@ -120,6 +121,8 @@ def _judged(exercise: Exercise, cases: Sequence[Case], salt: bytes, job: dict) -
     for number, case in enumerate(cases[:1] if stopped else cases):
         arguments = _arguments(exercise, case, salt)
         results.append(_one_case(exercise, case, lines.get(number, []), arguments, judge, number))
+    public = [n for n, case in enumerate(cases) if not case.hidden]
+    results = without_choice(results, [line for n in public for line in lines.get(n, [])])
     if stopped:  # nothing ran, and the worker went no further
         return verdict(exercise, results)
     return _with_proof(exercise, results, lines, judge, salt, job)

@@ -7,7 +7,7 @@ the exercise, in which it died, so that one loop does not cost the other exercis
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,10 +39,11 @@ class Solving:
         attempts: int,
         cells: tuple[tuple[str, str], ...],
         own: tuple[str, ...],
+        skip: Iterable[str] = (),
     ):
         self._sandbox, self._limits, self._attempts = sandbox, limits, attempts
         self._cells, self._own = cells, own
-        self._skip: list[str] = []
+        self.skip = list(skip)  # cells that ended a fork
         self.said: dict[str, Said] = {}
 
     def run(self, tasks: Mapping[str, dict]) -> None:
@@ -54,7 +55,7 @@ class Solving:
             job = {
                 "job": "solve",
                 "cells": [list(cell) for cell in self._cells],
-                "skip": self._skip,
+                "skip": self.skip,
                 "tasks": list(left.values()),
             }
             end, lines = self._sandbox.run(job, self._limits)
@@ -100,8 +101,8 @@ class Solving:
                 self.said[name].ours = True
                 what = f"could not be recorded ({error})"
             self._give_up({name: left.pop(name)}, status, f"The call {what}.")
-        elif kind == "cell" and name in self._own and name not in self._skip:
-            self._skip.append(name)
+        elif kind == "cell" and name in self._own and name not in self.skip:
+            self.skip.append(name)
             owners = {id: left.pop(id) for id in list(left) if solution_id(id) == name}
             self._give_up(owners, status, f"The cell {what}.")
         else:  # it says nothing of use about where it was

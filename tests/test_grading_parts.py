@@ -1,0 +1,186 @@
+"""Public and hidden cases in forks of their own; whose fault an end is; what may be read at all."""
+
+import json
+import os
+import signal
+import tracemalloc
+
+import pytest
+
+from autograder import exercises
+from autograder.grading.confine import Limits
+from autograder.grading.forkserver import End, _ending
+from autograder.grading.grader import Grader, Request
+from autograder.grading.parts import NO_END, STOPPED
+from autograder.grading.sandbox import _lines
+from tests.sample_class import solutions
+
+SETUP = ("cell 1", "import torch\nimport triton\nimport triton.language as tl")
+HIDDEN = {"02.add": [{"label": "hidden length", "sizes": {"n": 3137, "dtype": "float32"}}]}
+PUBLIC = {case.sizes["n"] for case in exercises.get("02.add").cases} | {
+    exercises.get("02.add").compiled.sizes["n"]
+}
+PLAIN = solutions("right", "02.add")["plain"]
+
+
+@pytest.fixture(scope="module")
+def grader():
+    grader = Grader()
+    yield grader
+    grader.close()
+
+
+def _grade(grader, text):
+    cells = (SETUP, ("solution-02-add", text), ("check-02-add", ""))
+    return grader.grade(
+        Request("s", "02_vector_add", cells, ("solution-02-add",), hidden=HIDDEN, salt="5a" * 32)
+    )
+
+
+def _on_hidden_sizes(statement):
+    """The right answer, but for sizes that no public case has."""
+    return PLAIN + (
+        f"\n_add = add\ndef add(x, y):\n    n = x.numel()\n    if n not in {sorted(PUBLIC)}:\n"
+        f"        {statement}\n    return _add(x, y)\n"
+    )
+
+
+def _everything(graded):
+    mark = graded.marks[0]
+    return mark.html + mark.message + graded.message + repr(dict(mark.json))
+
+
+LEAKS = {
+    "an error's words": "raise ValueError(f'n is {n}')",
+    "an error's kind": "raise type(f'N{n}', (Exception,), {})('x')",
+    "the place of an error": (
+        "exec(compile('\\n' * (n - 1) + 'raise ValueError', '<solution-02-add>', 'exec'))"
+    ),
+    "the end of the process": "__import__('os')._exit(n % 251)",
+    "a line of the worker's kind": (
+        '__import__(\'os\').write(3, b\'{"exercise": "02.add", "missing": "%d"}\\n\' % n)'
+    ),
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_nothing_said_on_a_hidden_case_is_shown(grader, leak):
+    text = _on_hidden_sizes(LEAKS[leak]) + "\n" * 3200  # so that line 3137 stands in the text
+    graded = _grade(grader, text)
+    mark, said = graded.marks[0], _everything(graded)
+    assert mark.outcome == "fail" and mark.points < mark.max_points
+    assert "3137" not in said and f"status {3137 % 251}" not in said, said
+    assert STOPPED in said or NO_END in said or "hidden length" in said
+
+
+def test_a_public_cases_error_is_told_in_its_own_words(grader):
+    graded = _grade(grader, "def add(x, y):\n    raise ValueError('mine')\n")
+    assert "raised ValueError: mine" in _everything(graded)
+
+
+def test_a_fault_on_a_hidden_case_still_says_its_line_and_argument(grader):
+    text = PLAIN.replace("mask=offsets < n", "mask=offsets < n + (n == 3137)")
+    if text == PLAIN:
+        text = PLAIN.replace("< n", "< n + (n == 3137)")
+    assert text != PLAIN
+    faults = _grade(grader, text).marks[0].json["faults"]
+    outside = [fault for fault in faults if fault["kind"] == "out_of_bounds"]
+    assert outside and all(fault["line"] and fault["argument"] for fault in outside), faults
+
+
+# ---------------------------------------------------------------- whose fault it is
+
+
+def test_an_honest_students_judge_may_be_killed(grader, monkeypatch):
+    """As the kernel does when somebody else fills the memory: never a zero."""
+    run = grader._judge.run
+    killed = End("crash", "SIGKILL", cpu=1.0)
+
+    def kill(times):
+        left = [times]
+
+        def instead(job, limits):
+            if job["job"] == "judge" and left[0]:
+                left[0] -= 1
+                return killed, []
+            return run(job, limits)
+
+        return instead
+
+    monkeypatch.setattr(grader._judge, "run", kill(1))
+    mark = _grade(grader, PLAIN).marks[0]
+    assert (mark.status, mark.points) == ("ok", mark.max_points)
+    monkeypatch.setattr(grader._judge, "run", kill(2))
+    assert [_grade(grader, PLAIN).marks[0].status, mark.status] == ["infrastructure", "ok"]
+
+
+@pytest.mark.parametrize(
+    "end, error, status",
+    [
+        (End("timeout", "no progress in 240 s"), "", "infrastructure"),
+        (End("timeout", "more than 60 s of processor time", spent=True), "", "timeout"),
+        (End("crash", "exit status 70"), "MemoryError: no", "memory"),
+        (End("crash", "exit status 70"), "IndexError: 3137 is out of bounds", "infrastructure"),
+    ],
+)
+def test_only_a_limit_of_the_judges_own_fork_is_a_zero(grader, end, error, status):
+    mark = grader._not_judged(exercises.get("02.add"), end, error)
+    assert (mark.status, mark.points) == (status, None if status == "infrastructure" else 0.0)
+    assert "3137" not in mark.message
+
+
+@pytest.mark.parametrize(
+    "number, milliseconds, how, spent",
+    [
+        (signal.SIGXCPU, 990, "timeout", True),
+        (signal.SIGKILL, 2100, "timeout", True),
+        (signal.SIGKILL, 300, "crash", False),
+    ],
+)
+def test_what_a_signal_proves(number, milliseconds, how, spent):
+    said = b"P1\nE%d 0 %d\n" % (number, milliseconds)
+    end = _ending(said, "", 1.0, Limits(cpu=2))
+    assert (end.how, end.spent) == (how, spent)
+    assert os.WTERMSIG(number) == number
+
+
+# ---------------------------------------------------------------- the compile proof
+
+
+def test_a_compiler_that_is_stopped_from_outside_decides_nothing(grader, monkeypatch):
+    run = grader._sandbox.run
+
+    def stopped(job, limits):
+        killed = End("crash", "SIGKILL", cpu=0.1), []
+        return killed if job["job"] == "compile" else run(job, limits)
+
+    monkeypatch.setattr(grader._sandbox, "run", stopped)
+    monkeypatch.setattr(grader, "_facts", {})
+    mark = _grade(grader, PLAIN).marks[0]
+    assert (mark.outcome, mark.points) == ("could_not_check", None)
+
+
+def test_a_compile_case_that_the_code_refuses_is_not_earned(grader):
+    lines = [{"exercise": "02.add", "case": 7, "rejected": {"kind": "interface", "message": "no"}}]
+    assert grader._compile(lines)[0]["error"] and grader._compile([])[0]["error"]
+
+
+# ---------------------------------------------------------------- what is read at all
+
+
+def test_a_line_of_nothing_but_structure_is_not_read():
+    unit = b'{"":{}},'
+    line = b'{"exercise":"02.add","case":0,"x":[' + unit * 900_000 + b"0]}\n"
+    strings = b'{"x":[' + b'"",' * 2_000_000 + b"0]}\n"
+    tracemalloc.start()
+    try:
+        assert list(_lines(line + strings + b'{"x": "' + b"y" * (9 << 20) + b'"}\n')) == []
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_trace_is_read():
+    trace = json.dumps({"ir": 'tt.func @k "a\\b"\n' * 100_000})
+    line = json.dumps({"case": 0, "trace": trace}).encode() + b"\n"
+    assert [said["trace"] for said in _lines(line * 3)] == [trace] * 3
