@@ -114,6 +114,17 @@ def test_an_honest_students_judge_may_be_killed(grader, monkeypatch):
     assert [_grade(grader, PLAIN).marks[0].status, mark.status] == ["infrastructure", "ok"]
 
 
+def test_an_honest_students_fork_may_be_killed_once(grader, monkeypatch):
+    run, killed = grader._sandbox.run, [End("crash", "SIGKILL", cpu=0.1)]
+
+    def kill(job, limits):
+        return (killed.pop(), []) if killed else run(job, limits)
+
+    monkeypatch.setattr(grader._sandbox, "run", kill)
+    mark = _grade(grader, PLAIN).marks[0]
+    assert not killed and (mark.status, mark.points) == ("ok", mark.max_points)
+
+
 @pytest.mark.parametrize(
     "end, error, status",
     [

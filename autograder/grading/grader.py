@@ -7,7 +7,7 @@ same function runs in nbgrader, in a Dask worker on this machine, or on another 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
@@ -16,7 +16,7 @@ from autograder import exercises
 from autograder.grading.confine import Limits
 from autograder.grading.course import hidden_cases
 from autograder.grading.forkserver import End
-from autograder.grading.parts import joined, part
+from autograder.grading.parts import solve_apart
 from autograder.grading.sandbox import Sandbox, SandboxFailed, Warm
 from autograder.grading.solving import Said, Solving, check_id, ran_out
 from autograder.ir.cards import DEFAULT
@@ -135,27 +135,17 @@ class Grader:
         """What the untrusted side says about exercises: of public cases, then of hidden ones."""
         limits, attempts = self._budget.solve, self._budget.attempts
         tasks = {e.id: self._task(e, request) for e in group}
-        public, hidden = {}, {}
+        hidden = {}
         for exercise in group:
             cases = _cases(exercise, request)
-            proof = _proof(exercise, cases)
             # What the compile proof calls is public, whether or not a hidden case calls the same.
-            numbers = [n for n, case in enumerate(cases) if not case.hidden or n == proof]
-            public[exercise.id] = numbers + [len(cases)] * (proof == len(cases))
-            hidden[exercise.id] = sorted(set(range(len(cases))) - set(numbers))
-        shown = Solving(self._sandbox, limits, attempts, request.cells, request.own)
-        shown.run({id: part(task, public[id], first=True) for id, task in tasks.items()})
-        left = {
-            id: part(task, hidden[id], first=False)
-            for id, task in tasks.items()
-            if "cases" in task and hidden[id] and _may_go_on(shown.said[id])
-        }
-        other = Solving(self._sandbox, limits, attempts, request.cells, request.own, shown.skip)
-        if left:
-            other.run(left)
-        return {
-            id: joined(shown.said[id], public[id], other.said.get(id), hidden[id]) for id in tasks
-        }
+            proof = _proof(exercise, cases)
+            hidden[exercise.id] = [n for n, c in enumerate(cases) if c.hidden and n != proof]
+
+        def solving(skip: Iterable[str]) -> Solving:
+            return Solving(self._sandbox, limits, attempts, request.cells, request.own, skip)
+
+        return solve_apart(solving, tasks, hidden)
 
     def _task(self, exercise: Exercise, request: Request) -> dict:
         """What the untrusted side is told: names and geometry; values only in unit 01."""
@@ -295,12 +285,6 @@ def _proof(exercise: Exercise, cases: Sequence[Case]) -> int | None:
         return None
     same = (i for i, case in enumerate(cases) if case.sizes == exercise.compiled.sizes)
     return next(same, len(cases))
-
-
-def _may_go_on(said: Said) -> bool:
-    """Not where nothing could be judged, or where the first case was refused already."""
-    refused = any("rejected" in line and line.get("case") == 0 for line in said.lines)
-    return not (said.problem or said.ours or refused) and said.status == "ok"
 
 
 def _no_proof(error: str) -> dict:

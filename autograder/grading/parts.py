@@ -8,11 +8,11 @@ ones only records and outputs are kept, with fixed sentences in the place of its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autograder.grading.solving import Said, ran_out
+from autograder.grading.solving import Said, Solving, ran_out
 from autograder.records import FINDING_KINDS, CaseResult
 
 STOPPED = "It stopped with an error on a hidden case."
@@ -22,7 +22,37 @@ NO_END = "The call did not come to an end on a hidden case."
 _MOST_LINES, _MOST_NAMES = 200, 32  # that a hidden case's findings may choose from
 
 
-def part(task: dict, numbers: Sequence[int], *, first: bool) -> dict:
+def solve_apart(
+    solving: Callable[[Iterable[str]], Solving],
+    tasks: Mapping[str, dict],
+    hidden: Mapping[str, Sequence[int]],
+) -> dict[str, Said]:
+    """What the untrusted side says about the exercises of ``tasks``; ``hidden`` are the numbers of
+    their cases that the first fork is not told. ``solving(skip)`` makes a Solving."""
+    public = {
+        id: [n for n in range(len(task.get("cases", ()))) if n not in hidden[id]]
+        for id, task in tasks.items()
+    }
+    shown = solving(())
+    shown.run({id: _part(task, public[id], first=True) for id, task in tasks.items()})
+    left = {
+        id: _part(task, hidden[id], first=False)
+        for id, task in tasks.items()
+        if "cases" in task and hidden[id] and _may_go_on(shown.said[id])
+    }
+    other = solving(shown.skip)
+    if left:
+        other.run(left)
+    return {id: _joined(shown.said[id], public[id], other.said.get(id), hidden[id]) for id in tasks}
+
+
+def _may_go_on(said: Said) -> bool:
+    """Not where nothing could be judged, or where the first case was refused already."""
+    refused = any("rejected" in line and line.get("case") == 0 for line in said.lines)
+    return not (said.problem or said.ours or refused) and said.status == "ok"
+
+
+def _part(task: dict, numbers: Sequence[int], *, first: bool) -> dict:
     """``task`` with the cases ``numbers`` only. ``first``: a rejection of its first case ends it,
     as in the student's check."""
     if "cases" not in task:
@@ -32,7 +62,7 @@ def part(task: dict, numbers: Sequence[int], *, first: bool) -> dict:
     return task | {"cases": cases, "all_configs": configs, "first": first}
 
 
-def joined(shown: Said, numbers: Sequence[int], other: Said | None, others: Sequence[int]) -> Said:
+def _joined(shown: Said, numbers: Sequence[int], other: Said | None, others: Sequence[int]) -> Said:
     """What both forks said about an exercise, under the cases' own numbers; ``other`` wordless."""
     lines = list(_renumbered(shown.lines, numbers))
     if other is None:

@@ -51,6 +51,7 @@ class Solving:
         left = dict(tasks)
         self.said |= {id: Said() for id in left}
         deadline = time.monotonic() + 2 * self._limits.wall
+        killed = False
         for _ in range(self._attempts):
             job = {
                 "job": "solve",
@@ -60,6 +61,11 @@ class Solving:
             }
             end, lines = self._sandbox.run(job, self._limits)
             at, error = self._take(left, lines)
+            if left and not killed and end.detail == "SIGKILL":
+                # Nothing inside a pid namespace can do that to its first process: perhaps the
+                # machine was short of memory. Once, it is nobody's fault.
+                killed = True
+                continue
             if left:
                 self._blame(left, at, error, end)
             if not left:
