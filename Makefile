@@ -43,7 +43,7 @@ lab: setup  ## open JupyterLab on the first lesson
 	$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_FLAGS)
 
 # ---- From here on for instructors (course/bundle.py leaves it out).
-.PHONY: test build sync bundle demo grade bench lint doctor
+.PHONY: test build sync bundle demo grade bench stress lint doctor
 
 JOBS ?= 2
 
@@ -77,6 +77,9 @@ bench: setup  ## measure the interpreter, the check and the grader (B=check: one
 lint: setup  ## check style and format
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+
+stress: setup  ## grade a large hostile class, killing the grader at random (long; not in CI)
+	$(PY) -m tests.stress_grading
 
 doctor: setup  ## look over this machine
 	@test -d lab_setup || { echo "lab_setup/ is not part of this copy, so there is no doctor."; exit 1; }
