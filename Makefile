@@ -79,7 +79,9 @@ lint: setup  ## check style and format
 	$(PY) -m ruff format --check .
 
 stress: setup  ## grade a large hostile class, killing the grader at random (long; not in CI)
-	$(PY) -m tests.stress_grading
+	$(PY) -m tests.stress_grading class 200
+	$(PY) -m tests.stress_grading kill 20
+	$(PY) -m tests.stress_grading scheduler 12
 
 doctor: setup  ## look over this machine
 	@test -d lab_setup || { echo "lab_setup/ is not part of this copy, so there is no doctor."; exit 1; }
