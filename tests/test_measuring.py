@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from autograder import measuring
+from autograder.ir.cards import card
 from autograder.measuring import Measured, Timing, TritonMissing, gpu, measure, versions
 from autograder.records import Finding, Run
 from autograder.render.inspected import show
@@ -273,3 +274,19 @@ def test_questions_are_readable_as_text():
     asked, answers = text.split("Answers")
     assert "1. How many? (a number)" in asked and "b) that" in asked and "Because" not in asked
     assert "1. 5. Count." in answers and "2. b. Because." in answers
+
+
+@pytest.mark.parametrize(
+    "driver, row",
+    [
+        ("NVIDIA H200", "H200 SXM"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("NVIDIA A100-SXM4-80GB", "A100 80 GB SXM"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+    ],
+)
+def test_a_card_is_known_by_what_the_driver_calls_it(driver, row):
+    assert card(driver).name == row
+    for unknown in ("NVIDIA", "", "NVIDIA H2000"):
+        with pytest.raises(ValueError, match="no card called"):
+            card(unknown)

@@ -33,6 +33,7 @@ class Card:
     bf16_tflops: float
     fp32_tflops: float
     registers_per_sm: int = 65536
+    driver: str = ""  # what the driver calls it, where that is not the name with NVIDIA before it
 
     @property
     def capability(self) -> tuple[int, int]:
@@ -49,11 +50,11 @@ _ROWS = (
     Card("RTX 4080", 89, 76, 716.8, 64, 99 * _KB, 97.5, 48.7),
     Card("RTX 4090", 89, 128, 1008.0, 72, 99 * _KB, 165.2, 82.6),
     # NVIDIA A100 Tensor Core GPU data sheet, 80 GB SXM.
-    Card("A100 80 GB SXM", 80, 108, 2039.0, 40, 163 * _KB, 312.0, 19.5),
+    Card("A100 80 GB SXM", 80, 108, 2039.0, 40, 163 * _KB, 312.0, 19.5, driver="A100-SXM4-80GB"),
     # NVIDIA H100 Tensor Core GPU data sheet, SXM.
-    Card("H100 SXM", 90, 132, 3350.0, 50, 227 * _KB, 989.0, 67.0),
+    Card("H100 SXM", 90, 132, 3350.0, 50, 227 * _KB, 989.0, 67.0, driver="H100 80GB HBM3"),
     # NVIDIA H200 Tensor Core GPU data sheet, SXM. The driver reports 60 MB of L2.
-    Card("H200 SXM", 90, 132, 4800.0, 50, 227 * _KB, 989.0, 67.0),
+    Card("H200 SXM", 90, 132, 4800.0, 50, 227 * _KB, 989.0, 67.0, driver="H200"),
 )
 
 CARDS: dict[str, Card] = {row.name: row for row in _ROWS}
@@ -61,12 +62,13 @@ DEFAULT = "RTX 4080"
 
 
 def card(name: str = DEFAULT) -> Card:
-    """The row called ``name``; case and a leading "NVIDIA" or "GeForce" do not matter.
+    """The row called ``name``, by us or by the driver; case and a leading "NVIDIA" or "GeForce" do
+    not matter.
 
     Raises ``ValueError`` with the known names when there is no such row.
     """
     words = [w for w in name.lower().split() if w not in ("nvidia", "geforce")]
     for row in _ROWS:
-        if row.name.lower().split() == words:
+        if words and words in (row.name.lower().split(), row.driver.lower().split()):
             return row
     raise ValueError(f"no card called {name!r} in the table; it has {', '.join(CARDS)}")

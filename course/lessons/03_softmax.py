@@ -295,7 +295,7 @@ def triton_softmax(x):
     out = torch.empty_like(x)
     n_rows, n_cols = x.shape
     block_size = triton.next_power_of_2(n_cols)
-    warps = 4 if block_size <= 4096 else 8  # more threads for long rows: see further down
+    warps = min(max(block_size // 1024, 4), 16)  # more threads for long rows: see further down
     softmax_fwd_kernel[(n_rows,)](
         x, out, x.stride(0), out.stride(0), n_cols, BLOCK_SIZE=block_size, num_warps=warps
     )
@@ -472,8 +472,8 @@ for warps, fact in zip(counts, facts_of(softmax_fwd_kernel, calls)):
 # %% [markdown]
 r"""
 With 16 warps a thread has two numbers, too few for a wide load, and each reduction has to bring together 16 warps.
-So expect more warps to help on long rows and to cost on short ones. (Measured on an H200: on wide rows, 8 warps
-beat 4.)
+So expect more warps to help on long rows and to cost on short ones. (Measured on an H200 with 4096 rows: rows of 1024
+take 9 µs with 4 warps and 30 µs with 32; rows of 16 384 take 89 µs with 4 warps and 74 µs with 16.)
 
 Somewhere this ends, and a block may have $2^{20}$ elements at most. Then the program walks along the row, block by
 block. But the maximum is known only at the row's end. Must it walk three times: for the maximum, for the sum, to
@@ -542,13 +542,15 @@ measure(
     bytes_of=lambda n_cols: 2 * 2 * 4096 * n_cols,
     unchecked=("naive",),  # five roundings to bfloat16 in place of one
     expect="for 4096 rows on an RTX 4080, triton at 80–90 % of 716.8 GB/s from 4096 columns on "
-    "and naive at a quarter of that; up to 1024 columns the launch weighs.",
+    "and naive at a quarter of that or less; up to 1024 columns the launch weighs.",
 )
 
 # %% [markdown]
 r"""
 `measure` compares the results first, lets the four take turns, empties the L2 cache before each run, and gives the
 median with its spread. The bytes are those of two passes, so naive's GB/s show how far it is from the fused one.
+(Measured on an H200 at 16 384 columns: naive 527 GB/s, compile 1802, torch 2072, this kernel with 8 warps 3204, and a
+plain copy 3938.)
 
 ## What you can do now
 

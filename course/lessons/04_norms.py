@@ -107,7 +107,10 @@ def rmsnorm(x, w, eps=1e-6):
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     n_rows, n_cols = x.shape
     block_size = triton.next_power_of_2(n_cols)
-    rmsnorm_kernel[(n_rows,)](x, w, out, x.stride(0), n_cols, eps, BLOCK_SIZE=block_size)
+    warps = min(max(block_size // 1024, 4), 16)
+    rmsnorm_kernel[(n_rows,)](
+        x, w, out, x.stride(0), n_cols, eps, BLOCK_SIZE=block_size, num_warps=warps
+    )
     return out
 
 
@@ -367,7 +370,8 @@ for name, run in {"atomic": atomic, "partial sums": partial}.items():
 
 # %% [markdown]
 r"""
-Which is faster depends on the card and on how many programs meet in one element. Atomic additions arrive in another
+Sixteen programs keep sixteen SMs busy and leave the others idle: on a card, take as many programs as it has SMs. Which way
+is faster then depends on how many programs meet in one element. Atomic additions arrive in another
 order on every run, so the last bits of $dw$ differ from run to run: harmless for training, a nuisance for whoever
 compares two runs. **Predict:** does the order of additions matter in float32?
 """

@@ -56,7 +56,7 @@ def rmsnorm_bwd_kernel(
 def add_up_kernel(partial_ptr, dw_ptr, n_partials, n_cols, BLOCK_SIZE: tl.constexpr):
     cols = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = cols < n_cols
-    i = tl.arange(0, 16)[:, None]
+    i = tl.arange(0, 128)[:, None]
     at = partial_ptr + i * n_cols + cols[None, :]
     part = tl.load(at, mask=(i < n_partials) & mask[None, :], other=0.0)
     tl.store(dw_ptr + cols, tl.sum(part, axis=0), mask=mask)
@@ -78,7 +78,7 @@ class TritonRMSNorm(torch.autograd.Function):
         x, w, r = ctx.saved_tensors
         rows, cols = x.shape
         dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        programs = min(rows, 16)
+        programs = min(rows, 76)
         partial = torch.empty((programs, cols), dtype=torch.float32, device=x.device)
         dw = torch.empty_like(w)
         block = triton.next_power_of_2(cols)

@@ -1,4 +1,4 @@
-"""Sixteen programs keep partial sums of dw; a second kernel adds them up."""
+"""76 programs, one for each SM of an RTX 4080, keep partial sums of dw; a second kernel adds them up."""
 
 import torch
 import triton
@@ -71,7 +71,7 @@ class TritonRMSNorm(torch.autograd.Function):
         x, w, r = ctx.saved_tensors
         rows, cols = x.shape
         dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        programs = min(rows, 16)
+        programs = min(rows, 76)
         partial = torch.empty((programs, cols), dtype=torch.float32, device=x.device)
         dw = torch.empty_like(w)
         block = triton.next_power_of_2(cols)
