@@ -30,30 +30,15 @@ def prepare() -> None:
     from autograder.exercises import ids
     from autograder.ir import compile as _compile  # noqa: F401 - loaded before the fork
     from autograder.trace import plain, record, serial  # noqa: F401
+    from autograder.trace.dummies import touch_torch
 
     ids()
     # A check inside a solution cell would only cost time here: the judge looks at everything.
     autograder.check = lambda *arguments, **options: None
     autograder.hint = lambda *arguments, **options: None
-    _touch_torch()
+    touch_torch()
     for _ in _solve({"cells": [["warm", _WARM]], "tasks": [_WARM_TASK]}):
         pass
-
-
-def _touch_torch() -> None:
-    """Make torch look at the processor now. It reads /proc/cpuinfo when a tensor is first converted
-    or multiplied, and a fork's /proc is empty: an honest ``x.to(torch.float16)`` would fail there.
-    """
-    import torch
-
-    torch.get_num_threads()
-    floats = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    tensors = [torch.ones(32, 32, dtype=dtype) for dtype in floats]
-    for tensor in tensors:
-        for dtype in (*floats, torch.int32, torch.bool):
-            tensor.to(dtype)
-        for result in (tensor @ tensor, tensor.sum(), tensor + tensor, tensor.exp()):
-            result.to(torch.float32)
 
 
 _WARM = """

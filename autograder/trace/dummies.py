@@ -76,3 +76,17 @@ def _random(tensor: torch.Tensor, index: int) -> np.ndarray:
 def _block(floating: bool, index: int, count: int) -> np.ndarray:
     generator = np.random.default_rng(index)
     return generator.standard_normal(count) if floating else generator.integers(0, 8, count)
+
+
+def touch_torch() -> None:
+    """Make torch look at the processor now. It reads /proc/cpuinfo when a tensor is first converted
+    or multiplied, and a fork's /proc is empty: an honest ``x.to(torch.float16)`` would fail there.
+    """
+    torch.get_num_threads()
+    floats = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    tensors = [torch.ones(32, 32, dtype=dtype) for dtype in floats]
+    for tensor in tensors:
+        for dtype in (*floats, torch.int32, torch.bool):
+            tensor.to(dtype)
+        for result in (tensor @ tensor, tensor.sum(), tensor + tensor, tensor.exp()):
+            result.to(torch.float32)
