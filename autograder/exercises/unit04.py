@@ -299,9 +299,9 @@ RMSNORM_BACKWARD = Exercise(
     | {
         "race": "Every row adds to dw, and programs run at the same time. Either each add is "
         "atomic, or each program has a partial sum of its own.",
-        "traffic": "Forward takes 3MN. Backward reads x, dy and w, writes dx, and adds to dw once a "
-        "row: 5MN. A partial sum for each row would be written and read again: let a program have "
-        "many rows.",
+        "traffic": "Forward takes 3MN. Backward reads x, dy and w, writes dx, and adds to dw once "
+        "a row: 5MN. A partial sum for each row would be written and read again: let a program "
+        "have many rows.",
         "values": "If y is right: is it dx or dw that differs? dx without its second term is "
         "r·w·dy; dw is summed over rows, and in float32.",
         "torch_computed": "dw.sum(0) in Python is torch's work: let a kernel add up the rows.",

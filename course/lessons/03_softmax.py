@@ -465,7 +465,7 @@ wide = torch.empty(1, 1024, dtype=torch.bfloat16)
 arguments = (wide, wide, 1024, 1024, 1024)
 counts = (4, 8, 16)
 calls = [(arguments, dict(BLOCK_SIZE=1024, num_warps=warps)) for warps in counts]
-for warps, fact in zip(counts, facts_of(softmax_fwd_kernel, calls)):
+for warps, fact in zip(counts, facts_of(softmax_fwd_kernel, calls), strict=True):
     each, loads = 1024 // (32 * warps), fact.instructions["ld.global.v4"]
     print(f"{warps:2} warps: {each} numbers a thread, wide loads: {loads}")
 
