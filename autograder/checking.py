@@ -165,19 +165,19 @@ def check_functions(
             "Triton is not installed here (it exists for Linux only). Unit 01 works everywhere; "
             "for this unit use a machine with Linux, or WSL2 on Windows (docs/WSL2.md).",
         )
-    results, kernels = [], []
+    results = []
     for number, case in enumerate(rows):
         result = _check_triton(
-            exercise, functions, case, salt, orders, number == 0, pictures and number == 0, kernels
+            exercise, functions, case, salt, orders, number == 0, pictures and number == 0
         )
         results.append(result)
         if any(f.kind in ("interface", "compile") for f in result.findings) and not result.run:
             return verdict(exercise, results)  # nothing ran: more cases would say the same
-    facts, warnings = _compile(exercise, functions, kernels)
+    facts, warnings = _compile(exercise, functions)
     return verdict(exercise, results, facts, warnings)
 
 
-def _check_triton(exercise, functions, case, salt, orders, all_configs, pictures, kernels):
+def _check_triton(exercise, functions, case, salt, orders, all_configs, pictures):
     specification = exercise.arguments(case)
     arguments = inputs_of(exercise, case, salt)
     try:
@@ -186,8 +186,6 @@ def _check_triton(exercise, functions, case, salt, orders, all_configs, pictures
         return failed(exercise, case, _finding(error))
     except CouldNotCheck as error:
         return not_checked(case, str(error))
-    for trace in traces:
-        kernels.extend(k for k in trace.kernels if k not in kernels)
     try:
         return judge_traces(
             exercise, case, traces, arguments, orders=orders, keep_accesses=pictures
@@ -201,7 +199,6 @@ def _check_triton(exercise, functions, case, salt, orders, all_configs, pictures
 def _record(exercise: Exercise, functions: Mapping, specification: tuple, all_configs: bool):
     """The call's traces: one, or one for every autotune configuration."""
     from autograder.trace.record import record
-    from autograder.trace.replay import execute_launch
 
     def one(config: int):
         return record(
@@ -209,7 +206,6 @@ def _record(exercise: Exercise, functions: Mapping, specification: tuple, all_co
             specification,
             backward=exercise.backward,
             config=config,
-            execute=execute_launch,
         )
 
     traces = [one(0)]
@@ -273,7 +269,7 @@ def _check_quiz(exercise: Exercise, answers: Any) -> Verdict:
     return Verdict(exercise.id, outcome, (aspect,), tuple(findings), message=message)
 
 
-def _compile(exercise: Exercise, functions: Mapping, kernels: Sequence[Kernel]):
+def _compile(exercise: Exercise, functions: Mapping):
     """(compile facts of the graded case, warnings about the other cases)."""
     from autograder.ir.compile import compile_all
 

@@ -35,7 +35,6 @@ from autograder.records import (
     Finding,
     Foreign,
     Input,
-    Kernel,
     Launch,
     Operations,
     Output,
@@ -98,24 +97,6 @@ def replay(
     if keep_touches:
         run.touches = []
     return run.run()
-
-
-def execute_launch(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarray]) -> None:
-    """Run one launch in place on ``memory`` (buffer number → bytes, uint8), without verdicts.
-
-    The recorder calls this when a host function looks at results (a self-check with ``assert``).
-    """
-    trace = Trace((kernel,), (launch,), ())
-    run = _Replay(trace, (), (), "forward", "nan", None, False, False, MAX_LANES)
-    units = run._units()
-    for number in units:
-        raw = memory[number]
-        buffer = run.buffers[number] = Buffer(number, len(raw), units[number])
-        buffer.data[: len(raw)] = raw
-        buffer.state[:] = mem.INPUT
-    run.launch(launch)
-    for number, buffer in run.buffers.items():
-        memory[number][:] = buffer.data[: buffer.nbytes]
 
 
 class _Replay:
