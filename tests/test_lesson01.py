@@ -117,7 +117,7 @@ def test_lines_of_the_lesson_are_those_of_the_device_table():
     "figure, said",
     [
         (lambda: machine(), "RTX 4080"),
-        (lambda: machine("H200"), None),
+        (lambda: machine("RTX 9999"), None),
         (lambda: blocks(8, 4), "2 programs of 4 lanes for 8 numbers"),
         (lambda: blocks(10, 4), "3 programs of 4 lanes for 10 numbers: the last one has 2 lanes"),
         (lambda: blocks(10, 4, masked=False), "the last one has 2 lanes too many"),

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from autograder import exercises
-from autograder.checking import check_functions, load_solution
+from autograder.checking import check_functions
 from autograder.exercises import quiz
 from autograder.exercises.inputs import make
 from autograder.floats import rounded
 from autograder.records import FINDING_KINDS, Case, Exercise, Rejected, Verdict
+from autograder.solutions import load_solution
 
 ROOT = Path(__file__).resolve().parent
 SUBMISSIONS = ROOT / "submissions"

@@ -31,6 +31,8 @@ FILLS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
     "far_from_zero": lambda g, shape: 1e4 + g.standard_normal(shape),
     "left_padded": _left_padded,
     "minus_infinity": lambda g, shape: np.full(shape, -np.inf),
+    "times_eight": lambda g, shape: 8 * g.standard_normal(shape),
+    "near_one": lambda g, shape: 1.0 + g.random(shape) / 8,
     "integers": lambda g, shape: g.integers(-100, 100, shape).astype(np.float64),
     "empty": lambda g, shape: np.full(shape, np.nan),
 }

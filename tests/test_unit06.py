@@ -1,0 +1,277 @@
+"""Unit 06: right and wrong work gets the verdict it deserves, and the tables mean what they say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autograder import exercises
+from autograder.checking import check_functions
+from autograder.exercises import quiz
+from autograder.floats import rounded
+from autograder.judging import inputs_of
+from autograder.records import FINDING_KINDS, Case, Exercise, Rejected, Verdict
+from autograder.solutions import load_solution
+
+ROOT = Path(__file__).resolve().parent
+SUBMISSIONS = ROOT / "submissions"
+HIDDEN = json.loads((ROOT.parent / "course" / "hidden" / "06_flash_attention.json").read_text())
+KERNELS = ("06.flash_strong", "06.flash_boss", "06.flash_backward", "06.flash_gqa")
+
+
+def files(verdict: str) -> list:
+    paths = sorted((SUBMISSIONS / verdict).glob("06_*.py"))
+    assert paths, f"no submissions in {verdict}/"
+    return [pytest.param(path, id=path.stem) for path in paths]
+
+
+def exercise_of(path: Path) -> Exercise:
+    return exercises.get(next(i for i in KERNELS if path.stem.startswith(i.replace(".", "_"))))
+
+
+def hidden_cases(id: str) -> list[Case]:
+    return [Case(row["label"], row["sizes"], hidden=True) for row in HIDDEN[id]]
+
+
+def judged(path: Path, cases=None, exercise: Exercise | None = None) -> Verdict:
+    exercise = exercise or exercise_of(path)
+    return check_functions(exercise, load_solution(str(path)), cases)
+
+
+# ---------------------------------------------------------------- submissions
+
+
+@pytest.mark.parametrize("path", files("right"))
+def test_right_work_has_full_marks(path):
+    result = judged(path)
+    assert (result.verdict, result.findings, result.message) == ("pass", (), "")
+    assert result.points == result.max_points
+
+
+@pytest.mark.parametrize("id", KERNELS)
+def test_right_work_has_full_marks_on_hidden_cases(id):
+    path = SUBMISSIONS / "right" / f"{id.replace('.', '_')}_plain.py"
+    result = judged(path, hidden_cases(id), replace(exercises.get(id), compiled=None))
+    assert result.points == result.max_points and not result.findings
+
+
+def expected_of(path: Path) -> tuple[str, set[str]]:
+    """``# expect: kind aspect …`` in the first line."""
+    first = path.read_text().splitlines()[0]
+    assert first.startswith("# expect: "), f"{path.name} does not say what to expect"
+    kind, *aspects = first.removeprefix("# expect: ").split()
+    assert kind in FINDING_KINDS
+    return kind, set(aspects)
+
+
+# Where mistakes show: ragged ends, blocks of unequal sides, other layouts, size, narrow types.
+TELLING = {
+    "06.flash_strong": (0, 2, 4, 5, 8),
+    "06.flash_boss": (0, 2, 3, 7, 8, 10, 11),
+    "06.flash_backward": (0, 1, 4),
+    "06.flash_gqa": (0, 2, 4),
+}
+
+
+@pytest.mark.parametrize("path", files("wrong"))
+def test_wrong_work_is_named(path):
+    kind, aspects = expected_of(path)
+    exercise = exercise_of(path)
+    if kind != "compile":  # whether it compiles as well is not asked here, and takes long
+        exercise = replace(exercise, compiled=None)
+    cases = [exercise.cases[i] for i in TELLING[exercise.id]]
+    try:
+        result = judged(path, cases, exercise)
+    except Rejected as error:  # the file itself is at fault
+        assert kind == "interface" and str(error).count("\n") == 0
+        return
+    assert result.verdict == "fail", result.message
+    assert result.findings[0].kind == kind, [f.message for f in result.findings]
+    assert {a.name for a in result.aspects if a.status == "fail"} >= aspects
+    assert result.points < result.max_points
+    assert all(len(f.message) < 500 and "Traceback" not in f.message for f in result.findings)
+
+
+def test_blocks_right_of_the_diagonal_pass_values_and_fail_traffic():
+    path = SUBMISSIONS / "wrong" / "06_flash_boss_blocks_right_of_the_diagonal.py"
+    result = judged(path)
+    assert {a.name for a in result.aspects if a.status == "fail"} == {"traffic"}
+    assert {f.kind for f in result.findings} == {"traffic"}
+    assert "2D·keys" in result.findings[0].message
+
+
+@pytest.mark.parametrize("how", ["without_the_maximum", "in_base_two", "is_the_sum", "unscaled"])
+def test_a_wrong_lse_with_the_right_o_is_told_of_lse_only(how):
+    path = SUBMISSIONS / "wrong" / f"06_flash_boss_lse_{how}.py"
+    cases = exercises.get("06.flash_boss").cases[:2]
+    result = judged(path, cases, replace(exercises.get("06.flash_boss"), compiled=None))
+    assert [f.kind for f in result.findings] == ["values"]
+    assert " values of lse are wrong" in result.findings[0].message
+    strong = judged(path, None, replace(exercises.get("06.flash_strong"), compiled=None))
+    assert strong.verdict == "pass"  # on the first level nobody asks what lse is
+
+
+@pytest.mark.parametrize("level", ["strong", "boss"])
+@pytest.mark.parametrize("how", ["in_float16", "in_the_tensors_type"])
+def test_a_narrow_accumulator_fails_with_the_sentence_that_explains_it(level, how):
+    exercise = exercises.get(f"06.flash_{level}")
+    near_one = next(c for c in exercise.cases if c.label == "values near one in float16")
+    path = SUBMISSIONS / "wrong" / f"06_flash_{level}_accumulator_{how}.py"
+    result = judged(path, [near_one], replace(exercise, compiled=None))
+    (finding,) = result.findings
+    assert finding.kind == "values" and "values of o are wrong" in finding.message
+    assert "kept in a type narrower than float32" in finding.message
+
+
+def test_levels_stand_in_the_titles():
+    levels = [exercises.get(id).title.partition("level ")[2].partition(",")[0] for id in KERNELS]
+    assert levels == ["Strong", "Boss", "Legend", "Legend"]
+
+
+# ---------------------------------------------------------------- tables
+
+
+def all_cases() -> list:
+    return [
+        pytest.param(exercises.get(id), case, id=f"{id} {case.label}")
+        for id in KERNELS
+        for case in (*exercises.get(id).cases, *hidden_cases(id))
+    ]
+
+
+def made(exercise: Exercise, case: Case) -> tuple[tuple, tuple]:
+    """Arguments (and incoming gradients) in their held type, and in float64."""
+    held = inputs_of(exercise, case)
+    wide = tuple(x.astype(np.float64) if isinstance(x, np.ndarray) else x for x in held)
+    return held, wide
+
+
+def forward(q, k, v, causal, block, dtype, base_two=False, scale_q=False, wide_p=False):
+    """FlashAttention as kernels do it: float32, p in the tensors' type for the second product."""
+    f = np.float32
+    q, k, v = (x.astype(f) for x in (q, k, v))
+    k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
+    t, scale = q.shape[2], f(q.shape[3] ** -0.5)
+    scale = scale * f(1.4426950408889634) if base_two else scale
+    if scale_q:
+        q, scale = rounded(q * scale, dtype).astype(f), f(1)
+    exp, log = (np.exp2, np.log2) if base_two else (np.exp, np.log)
+    m = np.full((*q.shape[:3], 1), -np.inf, f)
+    total, acc = np.zeros_like(m), np.zeros_like(q)
+    rows = np.arange(t)[:, None]
+    for at in range(0, t, block):
+        cols = np.arange(at, min(at + block, t))[None, :]
+        s = q @ k[:, :, at : at + block].swapaxes(-1, -2) * scale
+        s = np.where(cols <= rows, s, -np.inf).astype(f) if causal else s
+        new_m = np.maximum(m, s.max(-1, keepdims=True))
+        shift = np.where(np.isinf(new_m), f(0), new_m)
+        p, shrink = exp(s - shift), exp(m - shift)
+        total = total * shrink + p.sum(-1, keepdims=True)
+        narrow = p if wide_p else rounded(p, dtype).astype(f)
+        acc = acc * shrink + narrow @ v[:, :, at : at + block]
+        m = new_m
+    lse = (m + log(total)) * (f(0.6931471805599453) if base_two else f(1))
+    return rounded(acc / total, dtype), lse[..., 0]
+
+
+def backward(q, k, v, causal, do, dtype):
+    """Gradients as kernels compute them: from the stored o and lse, dS and P in narrow types."""
+    f = np.float32
+    o, lse = forward(q, k, v, causal, 64, dtype)
+    q, k, v, do, o = (x.astype(f) for x in (q, k, v, do, o))
+    scale = f(q.shape[3] ** -0.5)
+    s = q @ k.swapaxes(-1, -2) * scale
+    p = np.exp(s - lse[..., None])
+    p = np.where(np.tril(np.ones(p.shape[-2:], bool)), p, f(0)) if causal else p
+    ds = p * (do @ v.swapaxes(-1, -2) - (do * o).sum(-1, keepdims=True))
+    narrow_p, narrow_ds = (rounded(x, dtype).astype(f) for x in (p, ds))
+    dq, dk = narrow_ds @ k * scale, narrow_ds.swapaxes(-1, -2) @ q * scale
+    dv = narrow_p.swapaxes(-1, -2) @ do
+    return (rounded(o, dtype), *(rounded(x, dtype) for x in (dq, dk, dv)))
+
+
+@pytest.mark.parametrize("exercise, case", all_cases())
+def test_tolerance_has_room_for_every_honest_rounding(exercise, case):
+    held, wide = made(exercise, case)
+    expected = exercise.reference(*wide)
+    allowed = exercise.tolerance(case, wide, expected)
+    dtype = case.sizes["dtype"]
+    if exercise.backward:
+        honest = [backward(*held, dtype)]
+    else:
+        block = case.sizes.get("BLOCK_N", 64)
+        ways = ({}, {"base_two": True}, {"scale_q": True}, {"wide_p": True})
+        honest = [forward(*held[:4], block, dtype, **way) for way in ways]
+    for outputs in honest:
+        for got, want, bound in zip(outputs, expected, allowed, strict=True):
+            assert (np.abs(got.astype(np.float64) - want) <= bound).all()
+
+
+@pytest.mark.parametrize("exercise, case", all_cases())
+def test_zeros_constants_inputs_and_shuffled_answers_fail(exercise, case):
+    _, wide = made(exercise, case)
+    expected = exercise.reference(*wide)
+    allowed = exercise.tolerance(case, wide, expected)
+    one = case.sizes["T"] == 1  # then o is v, and the gradients of q and k are 0
+    for number, (want, bound) in enumerate(zip(expected, allowed, strict=True)):
+        if np.isinf(bound).all() or one and number:
+            continue
+        wrong = [0 * want, 0 * want + 1]
+        if not one:
+            wrong += [x for x in wide[:3] if np.shape(x) == want.shape]
+            wrong.append(np.roll(want, 1, axis=-1))
+        for answer in wrong:
+            assert (np.abs(answer - want) > bound).any()
+
+
+def test_the_limit_counts_the_blocks_that_a_causal_kernel_needs():
+    exercise = exercises.get("06.flash_boss")
+    for case in exercise.cases:
+        s = case.sizes
+        m, n = s.get("BLOCK_M", 64), s.get("BLOCK_N", 64)
+        keys = 0
+        for start in range(0, s["T"], m):
+            last = min(start + m, s["T"]) - 1
+            for at in range(0, s["T"], n):
+                if at <= last or not s["causal"]:
+                    keys += min(n, s["T"] - at)
+        form = s["B"] * s["H"] * (2 * s["T"] * s["D"] + s["T"] + 2 * s["D"] * keys)
+        assert form <= exercise.limit(case) <= 1.05 * form
+
+
+@pytest.mark.parametrize("id", KERNELS)
+def test_hidden_cases_are_other_cases_and_their_labels_tell_no_size(id):
+    public = {json.dumps(dict(case.sizes), sort_keys=True) for case in exercises.get(id).cases}
+    for case in hidden_cases(id):
+        assert json.dumps(dict(case.sizes), sort_keys=True) not in public
+        assert not any(character.isdigit() for character in case.label.replace("float16", ""))
+
+
+def test_hints_and_notes_speak_to_students():
+    for id in KERNELS:
+        exercise = exercises.get(id)
+        assert len(exercise.hints) == 3
+        assert set(exercise.notes) == set(FINDING_KINDS)
+        for kind, note in exercise.notes.items():
+            assert len(note) <= 240, f"the note on {kind} would be cut"
+
+
+def test_the_quiz_key_gives_full_marks_and_nothing_else_does():
+    exercise, key = exercises.get("06.quiz"), HIDDEN["06.quiz"]
+    right = {name: row["answer"] for name, row in key.items()}
+    assert all(answer.right for answer in quiz.score(exercise, right, key))
+    everything = right | {"q4": ["a", "b", "c", "d", "e"]}
+    assert sum(a.points for a in quiz.score(exercise, everything, key)) < exercise.max_points
+    assert sum(a.points for a in quiz.score(exercise, dict.fromkeys(right), key)) == 0
+
+
+def test_the_quiz_answers_follow_from_their_questions():
+    key = HIDDEN["06.quiz"]
+    blocks = 4096 // 64
+    assert key["q1"]["answer"] == blocks * (blocks + 1) // 2
+    assert key["q3"]["answer"] == pytest.approx(np.exp(1 - 3), rel=key["q3"]["tolerance"])
+    assert key["q5"]["answer"] == pytest.approx(16 * 16384**2 * 2 / 1e9, rel=key["q5"]["tolerance"])
