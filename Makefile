@@ -84,5 +84,4 @@ stress: setup  ## grade a large hostile class, killing the grader at random (lon
 	$(PY) -m tests.stress_grading scheduler 12
 
 doctor: setup  ## look over this machine
-	@test -d lab_setup || { echo "lab_setup/ is not part of this copy, so there is no doctor."; exit 1; }
 	$(PY) -m lab_setup doctor

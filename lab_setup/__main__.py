@@ -1,0 +1,34 @@
+"""``python -m lab_setup doctor | gpulock``: arguments in, exit status out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m lab_setup", description="The lab box.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    doctor = commands.add_parser("doctor", help="is this machine ready, and what mends it")
+    doctor.add_argument("--json", action="store_true", help="print a JSON list")
+
+    lock = commands.add_parser("gpulock", help="run a command alone on a card, in turn")
+    lock.add_argument("--gpu", help="number or UUID (default: the one that torch takes)")
+    lock.add_argument("--who", action="store_true", help="show who measures and who waits")
+    lock.add_argument("words", nargs="*", metavar="COMMAND", help="after --: what to run")
+
+    options = parser.parse_args(arguments)
+    if options.command == "doctor":
+        from lab_setup import doctor as chosen
+    else:
+        from lab_setup import gpulock as chosen
+    try:
+        return chosen.main(options)
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
