@@ -364,6 +364,7 @@ class Exercise:
     * ``limit(case)``: most elements loads and stores may request, or None.
     * ``order``: judges, where it is given, in which order programs take their tiles. A case whose
       sizes say ``counted`` is there for that: addresses are followed, values are not computed.
+    * ``level``: the step of an assignment that is climbed in levels, e.g. ``"Boss"``.
     * ``machine``: ``"triton"`` (recorded and interpreted) or ``"numpy"`` (unit 01) or ``"quiz"``.
     * ``drive(solution, arguments)``: how a NumPy exercise is run (unit 01 only).
     """
@@ -381,6 +382,7 @@ class Exercise:
     results: tuple[str, ...] = ()  # what messages call the outputs, where there are several
     hints: tuple[str, ...] = ()
     limit_text: str = ""  # the closed form, e.g. "3n"
+    level: str = ""
     machine: str = "triton"
     drive: Callable[..., tuple] | None = None
     backward: bool = False
@@ -391,6 +393,11 @@ class Exercise:
     @property
     def max_points(self) -> float:
         return float(sum(self.points.values()))
+
+    @property
+    def heading(self) -> str:
+        """Title and level, as every rendering shows them."""
+        return f"{self.title} · level {self.level}" if self.level else self.title
 
 
 # ---------------------------------------------------------------- the result (Verdict)

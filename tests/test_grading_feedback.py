@@ -5,18 +5,24 @@ import pytest
 from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
+from autograder import exercises
 from autograder.grading import preprocessors
+from autograder.grading.solving import check_id
 from tests.grading_course import make_course  # noqa: F401 - keeps a slow grammar from loading
 
 
 def _page(monkeypatch, source):
     """(HTML, sources that the highlighter was given) of a notebook with one solution cell."""
     marks = {"grade_id": "solution-02-add", "solution": True, "grade": False, "task": False}
-    notebook = new_notebook(cells=[new_code_cell(source, metadata={"nbgrader": marks})])
+    cell = new_code_cell(source, metadata={"nbgrader": marks})
+    return _page_of(monkeypatch, new_notebook(cells=[cell]), "02_vector_add")
+
+
+def _page_of(monkeypatch, notebook, assignment):
     resources = {
         "nbgrader": {
-            "assignment": "02_vector_add",
-            "notebook": "02_vector_add",
+            "assignment": assignment,
+            "notebook": assignment,
             "score": 0,
             "max_score": 1,
             "late_penalty": 0,
@@ -62,3 +68,23 @@ def test_what_people_write_is_highlighted(monkeypatch):
     source = "def add(x, y):\n\n\n    return x + y  # " + "y" * 500
     page, highlighted = _page(monkeypatch, source)
     assert highlighted == [source] and "<p>highlighted</p>" in page
+
+
+@pytest.mark.parametrize(
+    ("undecided", "said"), [([], "· level Boss reached"), (["check-06-flash_boss"], "")]
+)
+def test_the_page_of_an_assignment_with_levels_says_which_one_is_reached(
+    monkeypatch, undecided, said
+):
+    cells = []
+    for exercise in exercises.of_assignment("06"):
+        points = exercise.max_points
+        marks = {"grade_id": check_id(exercise.id), "grade": True, "solution": False, "task": False}
+        missed = exercise.id in ("06.flash_strong", "06.flash_gqa")
+        marks |= {"points": points, "score": 0.0 if missed else points}
+        cells.append(new_code_cell("check()", metadata={"nbgrader": marks}))
+    notebook = new_notebook(cells=cells, metadata={"autograder": {"undecided": undecided}})
+    page, _ = _page_of(monkeypatch, notebook, "06_flash_attention")
+    assert page.count("FlashAttention, causal · level Boss") == 2  # in the summary, and above
+    body = page[page.index("<body") :]
+    assert said in body and (bool(said) == ("reached" in body))

@@ -14,11 +14,15 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins import ExportPlugin
 from traitlets import Unicode
 
+from autograder import exercises
+from autograder.exercises import levels
 from autograder.grading.preprocessors import KEY
+from autograder.grading.solving import exercise_id
+from autograder.records import Rejected
 
 COLUMNS = (
     "assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email",
-    "status", "raw_score", "late_submission_penalty", "score", "max_score",
+    "status", "raw_score", "late_submission_penalty", "score", "max_score", "level",
 )  # fmt: skip
 
 
@@ -70,6 +74,7 @@ class GradesWithStatus(ExportPlugin):
         row["raw_score"] = round(submission.score, 4)
         row["late_submission_penalty"] = round(penalty, 4)
         row["score"] = round(max(0.0, submission.score - penalty), 4)
+        row["level"] = _level(assignment.name, submission)
         return _texts(row)
 
     def _status(self, assignment: str, student: str) -> str:
@@ -85,6 +90,16 @@ class GradesWithStatus(ExportPlugin):
     def _course_root(self) -> str:
         coursedir = getattr(self.parent, "coursedir", None)
         return coursedir.root if coursedir is not None else "."
+
+
+def _level(assignment: str, submission) -> str:
+    """The level that the grades reach, also where a person gave them; "" without levels."""
+    try:
+        asked = exercises.of_assignment(assignment)
+    except Rejected:  # an assignment that is not of this course
+        return ""
+    points = {exercise_id(g.name): g.score for n in submission.notebooks for g in n.grades}
+    return levels.reached(asked, points)
 
 
 def _texts(row: dict) -> dict:

@@ -23,16 +23,17 @@ from pygments.formatters import HtmlFormatter
 from traitlets import Bool
 
 from autograder import exercises
+from autograder.exercises import levels
 from autograder.grading import course as course_directory
 from autograder.grading.grader import Graded, Mark, Request
 from autograder.grading.remote import the_grader
-from autograder.grading.solving import check_id
+from autograder.grading.solving import check_id, exercise_id
 from autograder.grading.submission import (
     canonical,
     read_release,
     read_submission,
 )
-from autograder.records import Rejected
+from autograder.records import Exercise, Rejected
 from autograder.render.html import ATTRIBUTES, STYLES, TAGS
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -233,8 +234,10 @@ class FeedbackOnly(NbGraderPreprocessor):
         nb.cells = cells
         nb, resources = _sanitiser().preprocess(nb, resources)
         about = {"message": "", "notes": [], "undecided": []} | dict(nb.metadata.get(KEY, {}))
+        asked = _asked(resources["nbgrader"]["assignment"])
         resources[KEY] = about | {
-            "titles": _titles(resources["nbgrader"]["assignment"]),
+            "titles": {check_id(e.id): e.heading for e in asked},
+            "level": levels.reached(asked, _decided(cells, about["undecided"])),
             "highlighting": HtmlFormatter(style="default").get_style_defs(".highlight"),
         }
         return nb, resources
@@ -260,11 +263,21 @@ def _sanitiser() -> SanitizeHTML:
     return SanitizeHTML(tags=list(TAGS), attributes=ATTRIBUTES, styles=list(STYLES), strip=True)
 
 
-def _titles(assignment: str) -> dict[str, str]:
+def _asked(assignment: str) -> tuple[Exercise, ...]:
     try:
-        return {check_id(e.id): e.title for e in exercises.of_assignment(assignment)}
+        return exercises.of_assignment(assignment)
     except Rejected:
-        return {}
+        return ()
+
+
+def _decided(cells, undecided: Iterable[str]) -> dict[str, float]:
+    """Points by exercise id, of the check cells that somebody has decided on."""
+    marks = [cell.metadata.get("nbgrader", {}) for cell in cells]
+    return {
+        exercise_id(m["grade_id"]): m["score"] or 0.0
+        for m in marks
+        if m.get("grade") and m["grade_id"] not in undecided and "score" in m
+    }
 
 
 def set_aside(assignment: str, student: str, notebooks: list[str]) -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autograder import exercises
+from autograder.exercises import levels
 from autograder.grading import course as course_directory
 from autograder.grading.driver import Options, Row, grade_class
 from autograder.records import Exercise, Rejected
@@ -66,8 +67,9 @@ def grade_command(options: argparse.Namespace) -> int:
 
 
 def as_json(assignment: str, rows: list[Row]) -> dict:
-    """``{assignment, submissions: [{student, status, message, points, max_points, exercises}]}``;
-    ``points`` is null where nothing was decided."""
+    """``{assignment, submissions: [{student, status, message, points, max_points, level, …}]}``;
+    ``points`` is null where nothing was decided, ``level`` "" where there is or was none.
+    """
     return {
         "assignment": assignment,
         "submissions": [
@@ -77,6 +79,7 @@ def as_json(assignment: str, rows: list[Row]) -> dict:
                 "message": neutral(row.problem or row.graded.message),
                 "points": row.graded.points,
                 "max_points": row.graded.max_points,
+                "level": levels.reached(exercises.of_assignment(assignment), _by_id(row)),
                 "seconds": row.graded.seconds,
                 "fresh": row.fresh,
                 "exercises": {
@@ -96,27 +99,36 @@ def as_json(assignment: str, rows: list[Row]) -> dict:
 
 
 def summary_table(asked: tuple[Exercise, ...], rows: list[Row]) -> Table:
-    """One line a submission: points by exercise, total, status."""
+    """One line a submission: points by exercise, total, the level reached if there are levels,
+    status."""
     table = Table(pad_edge=False, box=None, header_style="bold")
     table.add_column("student")
     for exercise in asked:
         table.add_column(f"{exercise.id}\nof {exercise.max_points:g}", justify="right")
     total = sum(exercise.max_points for exercise in asked)
     table.add_column(f"total\nof {total:g}", justify="right")
+    has_levels = any(exercise.level for exercise in asked)
+    if has_levels:
+        table.add_column("level")
     table.add_column("status")
     table.add_column("", overflow="fold", max_width=60)
     for row in rows:
         graded = row.graded
-        by_id = {mark.exercise: mark for mark in graded.marks}
+        by_id = _by_id(row)
         said = row.problem or graded.message or ("" if row.fresh else "as before")
         table.add_row(
             Text(neutral(graded.student, 40)),
-            *(_points(by_id[e.id].points if e.id in by_id else None) for e in asked),
+            *(_points(by_id.get(e.id)) for e in asked),
             _points(graded.points),
+            *[levels.reached(asked, by_id)] * has_levels,
             Text(graded.status, _COLOURS.get(graded.status, "magenta")),
             Text(neutral(said, 200), "dim"),
         )
     return table
+
+
+def _by_id(row: Row) -> dict[str, float | None]:
+    return {mark.exercise: mark.points for mark in row.graded.marks}
 
 
 def _points(points: float | None) -> str:

@@ -135,6 +135,11 @@ def check_id(exercise: str) -> str:
     return "check-" + exercise.replace(".", "-")
 
 
+def exercise_id(grade_id: str) -> str:
+    """``check-02-add`` → ``02.add``; no exercise's name holds a dash."""
+    return grade_id.removeprefix("check-").replace("-", ".", 1)
+
+
 def ran_out(words: str) -> bool:
     """Whether an error's words say that memory was what it had too little of."""
     return "MemoryError" in words or "allocate memory" in words

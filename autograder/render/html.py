@@ -192,7 +192,7 @@ def _box(verdict: Verdict, parts: Iterable[str]) -> str:
 def _head(verdict: Verdict, exercise: Exercise | None) -> str:
     pill = _PILL.format(colour=_BADGE[verdict.verdict])
     points = head_points(verdict)
-    title = _t(exercise.title, 60) if exercise else ""
+    title = _t(exercise.heading, 60) if exercise else ""
     text = (
         f'<p style="margin:0.2em 0 0.5em 0"><span style="{pill}">{SYMBOL[verdict.verdict]} '
         f"{head_word(verdict)}</span> <b>{_t(verdict.exercise, 40)} {title}</b> "

@@ -47,7 +47,7 @@ def verdict_text(verdict: Verdict, exercise: Exercise | None = None) -> str:
 
 
 def _head(verdict: Verdict, exercise: Exercise | None) -> str:
-    title = f" {neutral(exercise.title, 60)}" if exercise and exercise.title else ""
+    title = f" {neutral(exercise.heading, 60)}" if exercise and exercise.heading else ""
     mark = f"{SYMBOL[verdict.verdict]} {neutral(verdict.exercise, 40)}{title}: "
     line = mark + ", ".join(part for part in (head_word(verdict), head_points(verdict)) if part)
     message = head_message(verdict)
