@@ -1,4 +1,4 @@
-"""The pictures of lesson 06: softmax block by block, what overflows, which blocks are skipped."""
+"""The pictures of lesson 06: softmax block by block, what overflows, memory, shared heads."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from autograder.render.neutral import spaced
 from autograder.render.style import (
     CELL,
     INK,
-    INSIDE,
     MUTED,
     ON_FILL,
     OUTSIDE,
     READ,
-    STATES,
     WRAPPED,
     bare,
-    legend,
     look,
     new_figure,
 )
@@ -29,53 +26,62 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["causal_blocks", "heads", "memory", "numerics", "online_steps"]
+__all__ = ["heads", "memory", "numerics", "online_steps"]
 
 
 # ---------------------------------------------------------------- online softmax
 
 
-def online_steps(scores: Sequence[float], block: int) -> Figure:
-    """One query's scores in blocks: after each block, the share that every key has so far.
+def online_steps(scores: Sequence[float], values: Sequence[float], block: int) -> Figure:
+    """One query's keys in blocks: after each block, the weight e^(s − m) that every key has so far.
 
-    Computed here as the kernel does it: shrink = exp(m − new m), l ← l · shrink + Σ p.
+    ``scores`` and ``values``: a number a key. Computed here as the kernel does it:
+    shrink = exp(m − new m), l ← l · shrink + Σ p, acc ← acc · shrink + Σ p v.
     """
-    scores = np.asarray(scores, np.float64)
-    m, total, weights = -np.inf, 0.0, np.zeros(len(scores))
-    lines = []
+    scores, values = np.asarray(scores, np.float64), np.asarray(values, np.float64)
+    m, weights, lines = -np.inf, np.zeros(len(scores)), []
     for start in range(0, len(scores), block):
-        part = scores[start : start + block]
-        new_m = max(m, part.max())
+        part = slice(start, start + block)
+        new_m = max(m, scores[part].max())
         shrink = float(np.exp(m - new_m))
         weights *= shrink
-        weights[start : start + block] = np.exp(part - new_m)
-        total = total * shrink + weights[start : start + block].sum()
+        weights[part] = np.exp(scores[part] - new_m)
         m = new_m
-        said = f"m = {_short(m)}   shrink = {shrink:.2f}   l = {total:.2f}"
-        lines.append((start + len(part), weights / total, said))
+        total, acc = weights.sum(), weights @ values
+        said = f"{_short(m)}", f"{shrink:.2f}", f"{total:.2f}", f"{acc:.2f}", f"{acc / total:.2f}"
+        lines.append((min(start + block, len(scores)), weights.copy(), said))
     with look():
         figure = new_figure(
-            0.6 + 0.5 * len(lines),
-            "A larger maximum shrinks what is there; the last line is the softmax of the whole row",
-            f"{len(scores)} keys in blocks of {block}; a number is the key's share in l so far",
+            0.95 + 0.42 * len(lines),
+            "A larger maximum shrinks all that is there, and the sums by the same factor",
+            f"one query, {len(scores)} keys in blocks of {block}; a number in a cell is the weight "
+            "exp(s − m) of the key so far",
         )
         axes = figure.subplots()
         bare(axes)
         end = _at(len(scores), block)
-        axes.set_xlim(-2.6, end + 6.4)
-        axes.set_ylim(-1.25 * len(lines) + 0.05, 2.2)
-        axes.text(-0.2, 1.55, "score s", ha="right", va="center", color=INK)
-        for key, score in enumerate(scores):
-            x = _at(key, block) + 0.5
-            axes.text(x, 1.55, _short(score), ha="center", va="center", color=INK)
+        axes.set_xlim(-3.0, end + 6.6)
+        axes.set_ylim(-1.25 * len(lines) + 0.05, 3.0)
+        for y, name, row in ((2.5, "score s", scores), (1.6, "value v", values)):
+            axes.text(-0.2, y, name, ha="right", va="center", color=INK)
+            for key, number in enumerate(row):
+                x = _at(key, block) + 0.5
+                axes.text(x, y, _short(number), ha="center", va="center", color=INK)
+        for column, name in enumerate(("m", "shrink", "l", "acc", "acc / l")):
+            _at_right(axes, end, column, 1.6, name)
         for number, (seen, shares, said) in enumerate(lines):
             y = -1.25 * number
             words = f"after block {number + 1}"
             axes.text(-0.2, y + 0.5, words, ha="right", va="center", color=INK)
             for key, share in enumerate(shares):
                 _share(axes, _at(key, block), y, share, key < seen)
-            axes.text(end + 0.3, y + 0.5, said, va="center", fontsize=8.8, color=MUTED)
+            for column, word in enumerate(said):
+                _at_right(axes, end, column, y + 0.5, word)
     return figure
+
+
+def _at_right(axes: Axes, end: float, column: int, y: float, word: str) -> None:
+    axes.text(end + 0.8 + 1.3 * column, y, word, ha="center", va="center", fontsize=8.8, color=INK)
 
 
 def _at(key: int, block: int) -> float:
@@ -84,6 +90,7 @@ def _at(key: int, block: int) -> float:
 
 
 def _share(axes: Axes, x: float, y: float, share: float, seen: bool) -> None:
+    """A key's cell, the darker the larger its weight; empty before its block has come."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Rectangle
 
@@ -91,7 +98,7 @@ def _share(axes: Axes, x: float, y: float, share: float, seen: bool) -> None:
         box = Rectangle((x + 0.04, y), 0.92, 1.0, facecolor="none", edgecolor=CELL)
         axes.add_patch(box)
         return
-    depth = min(1.0, 0.12 + 1.6 * share)
+    depth = 0.1 + 0.8 * share
     colour = tuple(
         depth * a + (1 - depth) * b for a, b in zip(to_rgb(READ), (1, 1, 1), strict=True)
     )
@@ -114,8 +121,8 @@ def numerics(largest: Sequence[float], errors: Mapping[str, Sequence[float]]) ->
         figure = new_figure(
             2.9,
             "exp without the maximum ends at 88; with it, and block by block, nothing happens",
-            "float32: largest error of a row's softmax, relative to the exact one; × is NaN or a "
-            "row of zeros",
+            "float32: largest error of a row's softmax, relative to the largest exact weight; × "
+            "is NaN or a row of zeros",
         )
         axes = figure.subplots()
         axes.set_xscale("log")
@@ -128,74 +135,19 @@ def numerics(largest: Sequence[float], errors: Mapping[str, Sequence[float]]) ->
             axes.plot(largest, drawn, mark, linestyle="-", label=label, **look_)
             gone = np.asarray(largest)[lost]
             axes.plot(gone, np.full(len(gone), top), "x", color=colour, markersize=8)
+            if len(gone):
+                axes.text(gone[0] * 0.9, top, "no number", ha="right", va="center", color=colour)
         axes.set_ylim(1e-8, 40)
         axes.set_xlabel("largest score of the row")
         axes.set_ylabel("relative error")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_yticks([1e-8, 1e-6, 1e-4, 1e-2, 1], ["1e−8", "1e−6", "1e−4", "1e−2", "1"])
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.minorticks_off()
         axes.legend(loc="center right")
     return figure
 
 
 _LINES = ((OUTSIDE, "o"), (READ, "s"), (WRAPPED, "^"))
-
-
-# ---------------------------------------------------------------- blocks of the score matrix
-
-WHOLE, CROSSED, SKIPPED = range(3)
-_BLOCKS = {
-    WHOLE: STATES[INSIDE],
-    CROSSED: dict(facecolor=WRAPPED, edgecolor="none"),
-    SKIPPED: dict(facecolor="none", edgecolor=MUTED, hatch="////"),
-}
-_BLOCK_WORDS = {
-    WHOLE: "every query sees every key",
-    CROSSED: "needs a mask",
-    SKIPPED: "skipped: neither loaded nor computed",
-}
-
-
-def causal_blocks(t: int, block_m: int, block_n: int) -> Figure:
-    """Which blocks of the T × T scores a causal kernel computes, in blocks of queries and keys."""
-    rows, columns = -(-t // block_m), -(-t // block_n)
-    kinds = np.full((rows, columns), SKIPPED)
-    for i in range(rows):
-        first, last = i * block_m, min((i + 1) * block_m, t) - 1
-        for j in range(columns):
-            if j * block_n <= last:
-                inside = (j + 1) * block_n - 1 <= first and (j + 1) * block_n <= t
-                kinds[i, j] = WHOLE if inside else CROSSED
-    done = int((kinds != SKIPPED).sum())
-    with look():
-        figure = new_figure(
-            3.1,
-            f"A causal kernel computes {done} of {kinds.size} blocks",
-            f"{spaced(t)} queries in blocks of {block_m}, {spaced(t)} keys in blocks of {block_n}; "
-            "query i sees keys 0 … i",
-        )
-        axes = figure.subplots()
-        bare(axes)
-        axes.set_aspect("equal")
-        axes.set_anchor("NW")
-        _grid(axes, kinds, t, block_m, block_n)
-        legend(figure, np.unique(kinds).tolist(), looks=_BLOCKS, words=_BLOCK_WORDS)
-    return figure
-
-
-def _grid(axes: Axes, kinds: np.ndarray, t: int, block_m: int, block_n: int) -> None:
-    from matplotlib.patches import Rectangle
-
-    gap = 0.006 * t
-    for (i, j), kind in np.ndenumerate(kinds):
-        height, width = min(block_m, t - i * block_m), min(block_n, t - j * block_n)
-        place = (j * block_n + gap, -i * block_m - height + gap)
-        size = (max(width - 2 * gap, gap), max(height - 2 * gap, gap))
-        axes.add_patch(Rectangle(place, *size, linewidth=0.6, **_BLOCKS[int(kind)]))
-    axes.plot([0, t], [0, -t], color=INK, linewidth=0.8)
-    axes.text(-0.02 * t, -t / 2, "queries", rotation=90, ha="right", va="center", color=MUTED)
-    axes.text(t / 2, 0.02 * t, "keys", ha="center", va="bottom", color=MUTED)
-    axes.set_xlim(-0.1 * t, 1.02 * t)
-    axes.set_ylim(-1.02 * t, 0.1 * t)
 
 
 # ---------------------------------------------------------------- memory, heads
@@ -206,7 +158,7 @@ def memory(lengths: Sequence[int], bytes_of: Mapping[str, Sequence[float]]) -> F
     with look():
         figure = new_figure(
             2.7,
-            "The scores grow with the square of the length, everything else with the length",
+            "The scores grow with the square of the length, all the rest with the length",
             "computed from shapes: batch 1, 16 heads, D = 64, 2 bytes a number",
         )
         axes = figure.subplots()
@@ -215,6 +167,8 @@ def memory(lengths: Sequence[int], bytes_of: Mapping[str, Sequence[float]]) -> F
         for (label, row), (colour, mark) in zip(bytes_of.items(), _LINES, strict=False):
             look_ = dict(color=colour, markerfacecolor="none", markersize=6)
             axes.plot(lengths, np.asarray(row) / 1e9, mark, linestyle="-", label=label, **look_)
+            words = dict(xytext=(7, -3), textcoords="offset points", color=colour)
+            axes.annotate(f"{row[-1] / 1e9:.2g} GB", (lengths[-1], row[-1] / 1e9), **words)
         axes.set_xticks(lengths, [spaced(length) for length in lengths])
         axes.minorticks_off()
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -350,7 +350,7 @@ def call(bm, bn, bk, **options):
 shapes = [(128, 128, 32, 3, 4), (128, 128, 32, 4, 4), (128, 128, 64, 5, 8), (256, 128, 32, 3, 4)]
 facts = facts_of(matmul_kernel, [call(bm, bn, bk, num_stages=s, num_warps=w) for bm, bn, bk, s, w in shapes])
 print("tile and step   stages warps   shared memory   registers   spilled")
-for (bm, bn, bk, s, w), f in zip(shapes, facts):
+for (bm, bn, bk, s, w), f in zip(shapes, facts, strict=True):
     fits = "" if f.shared <= f.shared_limit else f"  more than {f.shared_limit:,}!"
     print(f"{bm} × {bn} × {bk}  {s:5} {w:5} {f.shared:11,} bytes {f.registers:9} {f.spills:8,} bytes{fits}")
 
@@ -427,8 +427,11 @@ Are more warps always faster? **Predict** what 4, 8 and 16 warps have to do with
 """
 
 # %%
-for warps, f in zip((2, 4, 8, 16), facts_of(matmul_kernel, [call(128, 128, 32, num_warps=w) for w in (2, 4, 8, 16)])):
-    print(f"{warps:2} warps: {f.registers:3} registers a thread, {f.spills:5,} bytes spilled, {warps * 32 * f.registers:,} registers a block")
+counts = (2, 4, 8, 16)
+facts = facts_of(matmul_kernel, [call(128, 128, 32, num_warps=w) for w in counts])
+for warps, f in zip(counts, facts, strict=True):
+    held = f"{f.registers:3} registers a thread, {warps * 32 * f.registers:,} a block"
+    print(f"{warps:2} warps: {held}, {f.spills:5,} bytes spilled")
 
 # %% [markdown]
 r"""
@@ -526,8 +529,8 @@ The kernel is the same in all three lines: what changed are three numbers.
 """
 
 # %%
-from autograder.render.questions import ask
 from autograder.render.lesson05_questions import QUESTIONS
+from autograder.render.questions import ask
 
 ask(*QUESTIONS)
 

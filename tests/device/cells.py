@@ -1,8 +1,9 @@
-"""On a card: the GPU cells of assignments, run as a script with the solutions in place.
+"""On a card: the GPU cells of assignments and lessons, run as a script, solutions in place.
 
-`python -m tests.device.cells 03_softmax 04_norms` makes a script of each of these texts (imports,
-solutions, GPU cells; no checks, no quiz), runs it in this process, and prints what a cell shows.
-Needs a GPU; nothing here runs in CI.
+`python -m tests.device.cells 03_softmax lessons/05_matmul` makes a script of each of these texts,
+runs it in this process, and prints what a cell shows. Of an assignment: imports, solutions, GPU
+cells; no checks, no quiz. Of a lesson: the statements that ask for a card, and those that define
+what they name. Needs a GPU; CI only makes the scripts.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+import symtable
 import sys
 import tempfile
 from pathlib import Path
 
 import torch
 
-TEXTS = Path(__file__).parents[2] / "course" / "assignments"
+COURSE = Path(__file__).parents[2] / "course"
 
 
 def script_of(text: str) -> str:
     """The code cells of a text as one script; a cell's last expression is printed."""
-    cells = re.split(r"^# %%(.*)\n", text, flags=re.M)[1:]
     parts = []
-    for header, body in zip(cells[::2], cells[1::2], strict=True):
+    for header, body in _cells(text):
         if "[markdown]" in header or "check=" in header or "quiz=" in header:
             continue
         if "inspect_call(" in body and "import" not in body:
@@ -37,6 +38,64 @@ def script_of(text: str) -> str:
     return "\n".join(parts)
 
 
+def script_of_lesson(text: str) -> str:
+    """What of a lesson wants a card, and the last definition before it of every name it uses."""
+    code = "\n".join(body for header, body in _cells(text) if "[markdown]" not in header)
+    lines, statements = code.splitlines(), ast.parse(code).body
+    sources = []
+    for statement in statements:
+        decorators = getattr(statement, "decorator_list", [])
+        first = min([statement.lineno, *(d.lineno for d in decorators)])
+        sources.append("\n".join(lines[first - 1 : statement.end_lineno]))
+    names = [_names(source) for source in sources]
+    for statement, (defined, used) in zip(statements, names, strict=True):
+        if isinstance(statement, ast.For | ast.If | ast.With):
+            used -= defined  # a loop's own
+    wanted = {i for i, statement in enumerate(statements) if _asks_for_a_card(statement)}
+    waiting = sorted(wanted)
+    while waiting:
+        user = waiting.pop()
+        for name in names[user][1]:
+            earlier = [i for i in range(user) if name in names[i][0]]
+            if earlier and earlier[-1] not in wanted:
+                wanted.add(earlier[-1])
+                waiting.append(earlier[-1])
+    parts = []
+    for i in sorted(wanted):
+        shown = sources[i].startswith("measure(")
+        parts.append(f"print({sources[i]}, flush=True)" if shown else sources[i])
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _cells(text: str) -> list[tuple[str, str]]:
+    """Header and body of every cell."""
+    parts = re.split(r"^# %%(.*)\n", text, flags=re.M)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _asks_for_a_card(statement: ast.stmt) -> bool:
+    """`if gpu(…):`, `measure(…)`, and the line that prints the versions."""
+    called = {
+        node.func.id
+        for node in ast.walk(getattr(statement, "test", statement))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    asking = isinstance(statement, ast.If | ast.Expr)
+    return asking and bool(called & {"gpu", "measure", "versions"})
+
+
+def _names(source: str) -> tuple[set[str], set[str]]:
+    """The names of a page that a statement defines, and those that it uses."""
+    page = symtable.symtable(source, "page", "exec")
+    defined = {s.get_name() for s in page.get_symbols() if s.is_assigned() or s.is_imported()}
+    used, inner = {s.get_name() for s in page.get_symbols() if s.is_referenced()}, [page]
+    while inner:
+        for scope in inner.pop().get_children():
+            used |= {s.get_name() for s in scope.get_symbols() if s.is_global()}
+            inner.append(scope)
+    return defined, used
+
+
 def main(names: list[str]) -> int:
     if not torch.cuda.is_available():
         print("No card here: these cells would only say what they expect.")
@@ -44,8 +103,11 @@ def main(names: list[str]) -> int:
     for name in names:
         print(f"== {name}", flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{name}.py"  # a file, because Triton reads a kernel's source
-            path.write_text(script_of((TEXTS / f"{name}.py").read_text()), encoding="utf-8")
+            lesson = name.startswith("lessons/")
+            text = (COURSE / f"{name if lesson else f'assignments/{name}'}.py").read_text("utf-8")
+            script = script_of_lesson(text) if lesson else script_of(text)
+            path = Path(folder) / "cells.py"  # a file, because Triton reads a kernel's source
+            path.write_text(script, encoding="utf-8")
             runpy.run_path(str(path), run_name="cells")
     return 0
 
