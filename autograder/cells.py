@@ -5,7 +5,6 @@ is defined before and after still counts.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast

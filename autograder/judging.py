@@ -13,8 +13,6 @@ from dataclasses import replace
 import numpy as np
 
 from autograder.floats import is_float
-from autograder.ir.access import POISONS
-from autograder.ir.findings import Faults
 from autograder.ir.l2 import order_finding
 from autograder.records import (
     Case,
@@ -29,7 +27,9 @@ from autograder.records import (
     Trace,
     View,
 )
-from autograder.trace.replay import MAX_LANES, replay
+from autograder.trace.launches import MAX_LANES
+from autograder.trace.replay import replay
+from autograder.trace.undefined import OTHERS, told_undefined
 from autograder.verdict import failed, judge_case, not_checked
 
 
@@ -70,7 +70,7 @@ def judge_traces(
                         inputs,
                         gradients,
                         order=order,
-                        poisons=_OTHERS if poisons is None else poisons,
+                        poisons=OTHERS if poisons is None else poisons,
                         keep_accesses=keep_accesses and not first,
                         budget=budget,
                     )
@@ -142,16 +142,13 @@ def _layout(tensor: Tensor) -> tuple:
     return tuple(tensor.shape), tuple(strides), tensor.dtype
 
 
-_OTHERS = tuple(p for p in POISONS if p != "nan")
-
-
 def examine(
     trace: Trace,
     inputs: Sequence[np.ndarray],
     gradients: Sequence[np.ndarray] = (),
     *,
     order: str = "forward",
-    poisons: Sequence[str] = _OTHERS,
+    poisons: Sequence[str] = OTHERS,
     keep_accesses: bool = False,
     budget: int = MAX_LANES,
 ) -> Run:
@@ -161,41 +158,12 @@ def examine(
     """
     run = replay(trace, inputs, gradients, order=order, keep_accesses=keep_accesses, budget=budget)
 
-    def differs(poison: str, site: tuple | None = None) -> bool:
-        again = replay(
+    def again(poison: str, site: tuple | None) -> Run:
+        return replay(
             trace, inputs, gradients, order=order, poison=poison, poisoned=site, budget=budget
         )
-        return not _same(run, again)
 
-    guilty = next((p for p in poisons if differs(p)), None) if run.undefined else None
-    if guilty is None:
-        return run
-    sites = dict.fromkeys((line, argument) for _, _, argument, line, _, _ in run.undefined)
-    if len(sites) > 1:  # which of the loads is it?
-        sites = [s for s in sites if differs(guilty, s)] or sites
-    findings = []
-    for kernel, grid, argument, line, lanes, program in run.undefined:
-        if (line, argument) in sites:
-            faults = Faults(kernel, grid)
-            faults.note_undefined(argument, line, lanes, program)
-            findings += faults.findings()
-    return replace(run, findings=(*run.findings, *findings))
-
-
-def _same(a: Run, b: Run) -> bool:
-    def facts(run: Run):
-        return [(f.kind, f.argument, f.line, f.lanes) for f in run.findings]
-
-    return (
-        a.digest == b.digest
-        and facts(a) == facts(b)
-        and a.traffic == b.traffic
-        and len(a.outputs) == len(b.outputs)
-        and all(
-            np.array_equal(x.values, y.values, equal_nan=x.values.dtype.kind == "f")
-            for x, y in zip(a.outputs, b.outputs, strict=True)
-        )
-    )
+    return told_undefined(run, again, poisons)
 
 
 def _configured(finding: Finding, number: int) -> Finding:

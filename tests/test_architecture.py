@@ -33,8 +33,10 @@ MAY_USE = {
     "judging": {"records", "floats", "exercises", "ir", "trace", "verdict"},
     "render": {"records", "floats", "verdict", "measuring"},
 }
+MAY_USE["interpreting"] = {"records", "ir", "trace", "render"}
 _ALL = {*MAY_USE}
 MAY_USE["grading"] = _ALL - {"minitriton", "measuring", "compiled", "eager", "triton_interpreter"}
+MAY_USE["grading"].discard("interpreting")
 MAY_USE["checking"] = _ALL | {"grading"}  # grading for `check --hidden` in an instructor's clone
 MAY_USE["__init__"] = MAY_USE["__main__"] = _ALL | {"grading", "checking"}
 

@@ -82,13 +82,23 @@ class Buffer:
     """``nbytes`` of memory in cells of ``unit`` bytes, with the state of every cell.
 
     Fresh memory is ``poisoned`` (floats are NaN); memory that is only counted holds zeros, which
-    cost nothing: pages that do not exist until somebody writes.
+    cost nothing: pages that do not exist until somebody writes. ``data``, bytes, is memory that is
+    there already.
     """
 
-    def __init__(self, number: int, nbytes: int, unit: int, poisoned: bool = True):
+    def __init__(
+        self,
+        number: int,
+        nbytes: int,
+        unit: int,
+        poisoned: bool = True,
+        data: np.ndarray | None = None,
+    ):
         self.number, self.nbytes, self.unit = number, nbytes, unit
-        room = -(-nbytes // 16) * 16 + 16
-        self.data = np.full(room, 0xFF, np.uint8) if poisoned else np.zeros(room, np.uint8)
+        if data is None:
+            room = -(-nbytes // 16) * 16 + 16
+            data = np.full(room, 0xFF, np.uint8) if poisoned else np.zeros(room, np.uint8)
+        self.data = data
         self.cells = -(-nbytes // unit)
         self.state = np.zeros(self.cells, np.uint8)  # UNINITIALISED
         self.foreign: list[str] = []  # what torch computed into it
@@ -105,7 +115,14 @@ class Buffer:
         self.atomic = self.locks = None
 
     def typed(self, dtype: str) -> np.ndarray:
-        return self.data.view(stored(dtype))
+        whole = len(self.data) // ITEMSIZE[dtype] * ITEMSIZE[dtype]
+        return self.data[:whole].view(stored(dtype))
+
+    def refine(self, unit: int) -> None:
+        """Cells of ``unit`` bytes from now on, if those are smaller."""
+        if unit < self.unit:
+            self.state = np.repeat(self.state, self.unit // unit)[: -(-self.nbytes // unit)]
+            self.unit, self.cells = unit, len(self.state)
 
     def check(self, view: View) -> None:
         """Raises CouldNotCheck unless the view lies in this buffer, on whole cells."""

@@ -15,10 +15,10 @@ WIDTH = 92
 
 
 class Shown:
-    """The findings of one run; Jupyter gets HTML with a picture, everything else plain text."""
+    """Findings; Jupyter gets HTML with a picture, everything else plain text."""
 
-    def __init__(self, run: Run, note: bool):
-        self.findings = run.findings
+    def __init__(self, findings: tuple[Finding, ...], note: bool):
+        self.findings = findings
         self.note = note
 
     def _sentences(self) -> list[tuple[str, str]]:
@@ -57,4 +57,4 @@ def _picture(findings: tuple[Finding, ...]) -> str:
 
 def show(run: Run, note: bool = True) -> Shown:
     """The run's findings, to stand at the end of a cell; ``note`` adds the question to ask."""
-    return Shown(run, note)
+    return Shown(run.findings, note)

@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch.autograd.function import BackwardCFunction
 from torch.overrides import TorchFunctionMode
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
@@ -123,10 +124,17 @@ def pretend_card(available: bool = True) -> Iterator[Pretend]:
     answers = {
         name: value for name, value in _cuda_answers(available).items() if hasattr(torch.cuda, name)
     }
+    backward = BackwardCFunction.apply
+
+    def in_mode(self, *args):  # torch leaves a mode for as long as `backward()` runs
+        with mode:
+            return backward(self, *args)
+
     before = driver._active
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.multiple(torch.cuda, **answers))
         stack.enter_context(mock.patch.object(torch, "set_default_device", set_default_device))
+        stack.enter_context(mock.patch.object(BackwardCFunction, "apply", in_mode))
         driver.set_active(_Driver())
         stack.callback(setattr, driver, "_active", before)
         stack.enter_context(mode)

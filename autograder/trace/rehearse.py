@@ -11,9 +11,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from autograder.floats import ITEMSIZE, encode
-from autograder.records import Allocate, Constant, Descriptor, Kernel, Launch, Trace, View
-from autograder.trace.replay import replay
+from autograder.floats import ITEMSIZE
+from autograder.ir import memory as mem
+from autograder.ir.memory import Buffer
+from autograder.records import Kernel, Launch
+from autograder.trace.launches import Launches, bound_views, parsed
 
 
 def rehearse(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarray]) -> None:
@@ -21,20 +23,12 @@ def rehearse(kernel: Kernel, launch: Launch, memory: Mapping[int, np.ndarray]) -
 
     Raises CouldNotCheck for what the interpreter does not know.
     """
-    dtypes: dict[int, str] = {}
-    for binding in launch.bindings:
-        view = binding.view if isinstance(binding, Descriptor) else binding
-        if isinstance(view, View):
-            before = dtypes.setdefault(view.buffer, view.dtype)
-            dtypes[view.buffer] = min(before, view.dtype, key=ITEMSIZE.__getitem__)
-    events: list = []
-    for number in dtypes:
-        events.append(Allocate(number, memory[number].size))
-        events.append(Constant(number, memory[number].tobytes()))
-    cells = {n: memory[n].size // ITEMSIZE[dtype] for n, dtype in dtypes.items()}
-    views = [View(n, 0, (cells[n],), (1,), dtype) for n, dtype in dtypes.items()]
-    one = Launch(0, launch.grid, launch.bindings, launch.line)
-    run = replay(Trace((kernel,), (*events, one), tuple(views)), ())
-    for view, output in zip(views, run.outputs, strict=True):
-        bits = np.ascontiguousarray(encode(output.values, view.dtype))
-        memory[view.buffer][: bits.nbytes] = bits.view(np.uint8)
+    views = [view for _, view in bound_views(kernel, launch)]
+    unit = min([parsed(kernel.ir)[2], *(ITEMSIZE[view.dtype] for view in views)])
+    launches = Launches()
+    for number in {view.buffer for view in views}:
+        data = memory[number]
+        buffer = Buffer(number, data.size, unit, data=data)
+        buffer.state[:] = mem.CONSTANT
+        launches.buffers[number] = buffer
+    launches.launch(kernel, launch)

@@ -118,11 +118,11 @@ class Tape:
             )
             return
         self._constant_bytes += size
-        self._emit(Constant(number, _bytes(self._storages[number]).tobytes()))
+        self._emit(Constant(number, as_bytes(self._storages[number]).tobytes()))
 
     def memory(self) -> dict[int, np.ndarray]:
         """The bytes of every buffer as they are now; writing to them writes to the tensors."""
-        return {number: _bytes(storage) for number, storage in enumerate(self._storages)}
+        return {number: as_bytes(storage) for number, storage in enumerate(self._storages)}
 
     def _look(self, tensor: torch.Tensor) -> View:
         return View(
@@ -231,10 +231,7 @@ class Tape:
                 number = len(self.kernels)
                 self.kernels.append(kernel)
                 self.warnings += reduced_stores(kernel)
-            bindings = tuple(
-                self._binding(value, name, kernel.name)
-                for value, name in zip(values, kernel.parameters, strict=True)
-            )
+            bindings = self.bindings(kernel, values)
             launch = Launch(number, grid, bindings, student_line())
             self._emit(launch)
             for binding in bindings:
@@ -244,6 +241,14 @@ class Tape:
                     self._tainted.add(binding.buffer)
             if self._execute is not None:
                 self._execute(kernel, launch, self.memory())
+
+    def bindings(self, kernel: Kernel, values: tuple) -> tuple:
+        """What a launch gives to every parameter of a kernel. Raises Rejected for anything that is
+        neither a tensor nor a number."""
+        return tuple(
+            self._binding(value, name, kernel.name)
+            for value, name in zip(values, kernel.parameters, strict=True)
+        )
 
     def _binding(self, value: Any, name: str, kernel: str) -> Any:
         if isinstance(value, (bool, int, float)):
@@ -315,7 +320,7 @@ def _as_known(view: View) -> View:
     return View(view.buffer, view.offset * size, (*view.shape, size), strides, "uint8")
 
 
-def _bytes(storage: Any) -> np.ndarray:
+def as_bytes(storage: Any) -> np.ndarray:
     """A storage's memory as uint8, shared."""
     size = storage.nbytes()
     if size == 0:
