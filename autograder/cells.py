@@ -82,8 +82,9 @@ def _python(source: str) -> str:
             ast.parse(source)
         except SyntaxError:
             lines = [
-                "#" + line if line.startswith(("%", "!")) else
-                line.replace(line.lstrip(), "pass  #" + line.lstrip())
+                "#" + line
+                if line.startswith(("%", "!"))
+                else line.replace(line.lstrip(), "pass  #" + line.lstrip())
                 if line.lstrip().startswith(("%", "!"))
                 else line
                 for line in lines

@@ -1,4 +1,4 @@
-"""A course directory for tests of grading: the checkout's assignments, a gradebook, no submissions."""
+"""A course directory for tests of grading: the checkout's assignments and a gradebook."""
 
 from __future__ import annotations
 

@@ -196,8 +196,8 @@ MATMUL = Exercise(
         "it need, and how does it get there step by step along K? Two blocks of numbers, rows and "
         "columns, become a block of addresses by rows[:, None] and cols[None, :].",
         "Three masks: a's tile has edges in M and K, b's in K and N, the store's in M and N. "
-        "Beyond K both tiles must read 0, so other=0.0. The sum stays in a block of float32 until the "
-        "loop ends. Steps between neighbours are the tensor's strides, in both directions.",
+        "Beyond K both tiles must read 0, so other=0.0. The sum stays in a block of float32 until "
+        "the loop ends. Steps between neighbours are the tensor's strides, in both directions.",
         "a = tl.load(a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak, mask=(rows[:, "
         "None] < M) & (ks[None, :] < K), other=0.0), b likewise, acc = tl.dot(a, b, acc); behind "
         "the loop tl.store(…, acc.to(c_ptr.dtype.element_ty), mask=…). On a card float32 tiles are "

@@ -1,4 +1,4 @@
-"""The seven kernels that the course leads to, in their plain form, at the sizes of the lesson texts.
+"""The seven kernels that the course leads to, in plain form, at the sizes of the lesson texts.
 
 Used by the benchmark of the interpreter and by the run on a real card. `KERNELS` maps a name to
 (host function, arguments as records.Tensor or scalars).
