@@ -21,6 +21,7 @@ from autograder.ir.memory import Buffer
 from autograder.records import (
     Allocate,
     Copy,
+    CouldNotCheck,
     Event,
     Kernel,
     Launch,
@@ -149,7 +150,10 @@ class Live(Tape):
                 )
                 launches.buffers = {view.buffer: self._buffers[view.buffer] for view in views}
                 launches.homes = {view.buffer: ITEMSIZE[view.dtype] for view in views}
-                launches.launch(kernel, launch)
+                try:
+                    launches.launch(kernel, launch)
+                except CouldNotCheck as error:
+                    raise CouldNotCheck(f"{kernel.name}: {error}") from None
                 held = tuple(Output(b.data.copy(), "uint8") for b in written)
                 return launches.result(held)
 
