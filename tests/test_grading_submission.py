@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from autograder.grading.preprocessors import set_aside
 from autograder.grading.submission import (
     MAX_CELL,
     MAX_FILE,
@@ -202,18 +203,66 @@ def test_a_name_that_is_no_student_id_is_refused(hand_in, release, student):
     assert "no student id" in submission.problem and not submission.valid_id
 
 
-def test_the_time_stamp_is_taken_only_if_it_is_one(release, tmp_path):
-    for number, text in enumerate(["2026-10-01 12:00:00 UTC", "2026-10-01 12:00:00.123 +0200",
-                                   "<script>", "9" * 50, ""]):  # fmt: skip
-        directory = tmp_path / str(number) / NAME
-        directory.mkdir(parents=True)
-        nbformat.write(release, directory / f"{NAME}.ipynb")
-        (directory / "timestamp.txt").write_text(text + "\n")
-        stamp = read_submission(directory, f"s{number}", NAME, release).timestamp
-        assert stamp == (text if number < 2 else "")
-    (directory / "timestamp.txt").unlink()
-    (directory / "timestamp.txt").symlink_to("/dev/zero")
-    assert read_submission(directory, "s9", NAME, release).timestamp == ""
+@pytest.mark.parametrize(
+    "text, taken",
+    [
+        ("2026-10-01 12:00:00 UTC", True),
+        ("2026-10-01 12:00:00.123 +0200", True),
+        ("2026-10-01 12:00:00 Europe/Berlin", True),
+        ("<script>", False),
+        ("9" * 50, False),
+        ("", False),
+        ("2026-99-99 12:00:00 UTC", False),  # nbgrader would raise and record nothing
+        ("9999-12-31 23:59:59 -2300", False),
+        ("0000-01-01 00:00:00 UTC", False),
+        ("2026-10-01 12:00:00 /proc/kmsg", False),  # dateutil would open that, and wait
+        ("2026-10-01 12:00:00 :/proc/kmsg", False),
+    ],
+)
+def test_the_time_stamp_is_taken_only_if_it_is_one(release, hand_in, tmp_path, text, taken):
+    theirs = _solved(release)
+    directory = tmp_path / "submitted" / "anna" / NAME
+    assert not hand_in(theirs).notes
+    (directory / "timestamp.txt").write_text(text + "\n")
+    submission = read_submission(directory, "anna", NAME, release)
+    assert submission.timestamp == (text if taken else "")
+    assert any("no date" in note for note in submission.notes) is not taken
+
+
+def test_a_time_stamp_that_is_no_file_is_not_read(release, hand_in, tmp_path):
+    hand_in(_solved(release))
+    stamp = tmp_path / "submitted" / "anna" / NAME / "timestamp.txt"
+    stamp.symlink_to("/dev/zero")
+    assert read_submission(stamp.parent, "anna", NAME, release).timestamp == ""
+
+
+def test_what_cannot_be_read_keeps_its_time_stamp(hand_in, release, tmp_path):
+    """formgrader compares it with the gradebook's, and would ask for autograding for ever."""
+    assert hand_in(b"{").problem
+    directory = tmp_path / "submitted" / "anna" / NAME
+    (directory / "timestamp.txt").write_text("2026-10-01 12:00:00 UTC\n")
+    (directory / f"{NAME}.ipynb").unlink()
+    submission = read_submission(directory, "anna", NAME, release)
+    assert submission.problem and submission.timestamp == "2026-10-01 12:00:00 UTC"
+
+
+def test_nothing_but_notebook_and_time_stamp_stays_beside_nbgrader(hand_in, release, tmp_path):
+    """Links, a file that was set aside before, a directory that nobody may write to."""
+    course = tmp_path / "course"
+    for _ in range(2):  # handed in twice, with the same names
+        directory = course / "submitted" / "eve" / NAME
+        directory.mkdir(parents=True, exist_ok=True)
+        nbformat.write(_solved(release), directory / f"{NAME}.ipynb")
+        (directory / "timestamp.txt").write_text("2026-99-01 12:00:00 UTC\n")
+        (directory / "a").mkdir()
+        (directory / "a" / "b").write_text("kept")
+        (directory / "a").chmod(0o555)
+        (directory / "link").symlink_to("/etc/passwd")
+        (directory / ("ü" * 120)).write_text("long")
+        set_aside(NAME, "eve", [str(directory / f"{NAME}.ipynb")])
+        assert [path.name for path in directory.iterdir()] == [f"{NAME}.ipynb"]
+    aside = course / "set_aside" / "eve" / NAME
+    assert (aside / "a.1" / "b").read_text() == "kept" and (aside / "link.1").is_symlink()
 
 
 def test_parse_refuses_with_rejected():

@@ -107,8 +107,11 @@ class Recorder:
             with _kept_open(self._opened), warnings.catch_warnings():
                 warnings.simplefilter("ignore", SAWarning)  # of nbgrader's own queries
                 converter.start()
-        except (NbGraderException, OSError) as error:
+        except OSError as error:
             raise NotRecorded(str(error)) from error
+        except NbGraderException as error:  # its own words are "see the traceback above"
+            said = f".grading/{self._assignment}/nbgrader.log says why"
+            raise NotRecorded(said) from error
         finally:
             os.chdir(here)
 

@@ -29,9 +29,11 @@ from autograder.grading.grader import Graded, Mark, Request
 from autograder.grading.remote import the_grader
 from autograder.grading.solving import check_id, exercise_id
 from autograder.grading.submission import (
+    MAX_FILE,
     canonical,
     read_release,
     read_submission,
+    read_timestamp,
 )
 from autograder.records import Exercise, Rejected
 from autograder.render.html import ATTRIBUTES, STYLES, TAGS
@@ -193,7 +195,9 @@ def _outputs(cell, mark: Mark | None) -> list:
     outputs = []
     if mark.picture:
         outputs.append(new_output("display_data", data={"image/png": mark.picture}))
-    data = {"text/plain": repr(score), "text/html": mark.html}
+    # formgrader's page typesets formulas, and a student's words are none.
+    html = f'<div class="tex2jax_ignore mathjax_ignore">{mark.html}</div>'
+    data = {"text/plain": repr(score), "text/html": html}
     outputs.append(new_output("execute_result", data=data, execution_count=None))
     return outputs
 
@@ -233,7 +237,9 @@ class FeedbackOnly(NbGraderPreprocessor):
                 cells.append(cell)
         nb.cells = cells
         nb, resources = _sanitiser().preprocess(nb, resources)
-        about = {"message": "", "notes": [], "undecided": []} | dict(nb.metadata.get(KEY, {}))
+        about = {"status": "ok", "message": "", "notes": [], "undecided": []}
+        about |= dict(nb.metadata.get(KEY, {}))
+        about["undecided"] = _still_undecided(about["undecided"], resources["nbgrader"])
         asked = _asked(resources["nbgrader"]["assignment"])
         resources[KEY] = about | {
             "titles": {check_id(e.id): e.heading for e in asked},
@@ -241,6 +247,16 @@ class FeedbackOnly(NbGraderPreprocessor):
             "highlighting": HtmlFormatter(style="default").get_style_defs(".highlight"),
         }
         return nb, resources
+
+
+def _still_undecided(grade_ids: Iterable[str], names) -> list[str]:
+    """Those of ``grade_ids`` into which no person has typed a score since."""
+    if not grade_ids:
+        return []
+    with Gradebook(names["db_url"]) as gradebook:
+        whose = (names["notebook"], names["assignment"], names["student"])
+        scores = {id: gradebook.find_grade(id, *whose).manual_score for id in grade_ids}
+    return [id for id, score in scores.items() if score is None]
 
 
 _MOST_HIGHLIGHTED = 20_000  # characters of a cell
@@ -281,17 +297,36 @@ def _decided(cells, undecided: Iterable[str]) -> dict[str, float]:
 
 
 def set_aside(assignment: str, student: str, notebooks: list[str]) -> None:
-    """nbgrader's pre_convert_hook: moves everything but the notebook and its time stamp out of a
-    submission, before nbgrader would copy it, links followed, into autograded/ and feedback/."""
+    """nbgrader's pre_convert_hook: moves everything but the notebook and a time stamp that is one
+    out of a submission, before nbgrader would copy it, links followed, into autograded/ and
+    feedback/. nbgrader goes on after an exception here, so one entry must not keep the next."""
     for directory in {Path(notebook).parent for notebook in notebooks}:
         if directory.is_symlink():
             continue  # CanonicalExporter refuses it
-        wanted = {Path(notebook).name for notebook in notebooks} | {"timestamp.txt"}
+        wanted = {Path(notebook).name for notebook in notebooks}
+        if read_timestamp(directory):
+            wanted.add("timestamp.txt")
+        failed = []
         for entry in list(os.scandir(directory)):
             regular = entry.is_file(follow_symlinks=False)
-            small = regular and entry.stat(follow_symlinks=False).st_size <= 20 << 20
-            if entry.name in wanted and small:
-                continue
-            aside = directory.parents[2] / "set_aside" / directory.parent.name / directory.name
-            aside.mkdir(parents=True, exist_ok=True)
-            os.replace(entry.path, aside / entry.name)
+            small = regular and entry.stat(follow_symlinks=False).st_size <= MAX_FILE
+            if not (entry.name in wanted and small):
+                try:
+                    _move_aside(entry, directory)
+                except OSError as error:
+                    failed.append(f"{entry.name!r}: {error.strerror}")
+        if failed:
+            raise Rejected(f"Not set aside, look at {directory} yourself: {', '.join(failed)}")
+
+
+def _move_aside(entry: os.DirEntry, directory: Path) -> None:
+    """To set_aside/STUDENT/ASSIGNMENT/, under a number where the name is taken already."""
+    aside = directory.parents[2] / "set_aside" / directory.parent.name / directory.name
+    aside.mkdir(parents=True, exist_ok=True)
+    if entry.is_dir(follow_symlinks=False):
+        os.chmod(entry.path, 0o700)  # a directory that nobody may write to cannot be moved
+    number, target = 0, aside / entry.name
+    while os.path.lexists(target):
+        number += 1
+        target = aside / f"{entry.name[:100]}.{number}"
+    os.rename(entry.path, target)

@@ -19,13 +19,16 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
+from nbgrader.utils import parse_utc
 
 from autograder.records import Rejected
 
 MAX_FILE = 20 << 20  # bytes; a notebook with every figure of an assignment stays under 2 MB
 MAX_CELL = 200_000  # characters of one solution cell
 _STUDENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
-_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]{5,15}(?: ?[A-Za-z0-9:+/_-]{1,40})?")
+# A zone that begins with "/" or ":" would be the path of a file that dateutil opens and reads.
+_ZONE = r"(?:[A-Za-z][A-Za-z0-9+/_-]{0,39}|[+-][0-9:]{2,6})"
+_TIMESTAMP = re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T][0-9:.]{{5,15}}(?: ?{_ZONE})?")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ def read_submission(
     directory: Path, student: str, assignment: str, release: NotebookNode
 ) -> Submission:
     """Read ``directory/<assignment>.ipynb`` under the rules for size, links, names and encoding."""
+    timestamp = digest = ""
     try:
         if not _STUDENT.fullmatch(student):
             raise Rejected(
@@ -59,13 +63,12 @@ def read_submission(
             )
         if directory.is_symlink() or directory.parent.is_symlink() or not directory.is_dir():
             raise Rejected(f"submitted/{student}/{assignment} is not a directory.")
+        timestamp = read_timestamp(directory)  # also of what cannot be read: formgrader compares it
         data = _read_file(directory, f"{assignment}.ipynb")
         digest = hashlib.sha256(data).hexdigest()
-    except Rejected as error:
-        return Submission(student, assignment, problem=str(error))
-    timestamp = _timestamp(directory)
-    try:
         sources, notes = solution_sources(parse_notebook(data), release)
+        if not timestamp and os.path.lexists(directory / "timestamp.txt"):
+            notes += ("timestamp.txt holds no date, so nobody knows when this was handed in.",)
     except Rejected as error:
         return Submission(
             student, assignment, problem=str(error), digest=digest, timestamp=timestamp
@@ -111,10 +114,16 @@ def _regular(path: Path, most: int) -> bytes | None:
         os.close(fd)
 
 
-def _timestamp(directory: Path) -> str:
-    """The text of timestamp.txt if it looks like a date, else nothing."""
+def read_timestamp(directory: Path) -> str:
+    """The text of timestamp.txt if it is a date that nbgrader can read, else nothing."""
     text = (_regular(directory / "timestamp.txt", 100) or b"").decode("ascii", "replace").strip()
-    return text if _TIMESTAMP.fullmatch(text) else ""
+    if not _TIMESTAMP.fullmatch(text):
+        return ""
+    try:
+        parse_utc(text)
+    except (ValueError, OverflowError):  # a thirteenth month, a year before the first
+        return ""
+    return text
 
 
 def parse_notebook(data: bytes) -> list[dict]:

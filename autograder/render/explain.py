@@ -134,9 +134,10 @@ def faults(verdict: Verdict, exercise: Exercise | None = None) -> tuple[Fault, .
 
 
 def first_faults(verdict: Verdict, exercise: Exercise | None) -> tuple[tuple[Fault, ...], int]:
-    """The faults to tell, and how many are left. Of a quiz's form all: they are not one cause."""
+    """The faults to tell, and how many are left. Of a quiz all: they are not one cause."""
     told = faults(verdict, exercise)
-    shown = told if _is_form(verdict) else told[:FINDINGS]
+    quiz = _is_form(verdict) or (exercise is not None and exercise.machine == "quiz")
+    shown = told if quiz else told[:FINDINGS]
     return shown, len(told) - len(shown)
 
 

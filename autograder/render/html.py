@@ -30,7 +30,7 @@ from autograder.render.facts import (
     traffic_sentence,
 )
 from autograder.render.lanes import lanes_over_array, shows_its_fault
-from autograder.render.neutral import neutral, spaced
+from autograder.render.neutral import count, neutral, spaced
 from autograder.render.public import public_view
 from autograder.render.text import hints_text, verdict_text
 
@@ -283,7 +283,7 @@ def _cases(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
     head = ("", "case", "sizes", "elements moved, limit", "error ÷ bound (right up to 1)")
     return (
         f'<details style="margin:0.5em 0"><summary style="cursor:pointer">the '
-        f"{len(rows)} cases</summary>{_table(rows, head)}</details>"
+        f"{count(len(rows), 'case')}</summary>{_table(rows, head)}</details>"
     )
 
 
