@@ -69,8 +69,12 @@ def course_directory(root: Path, assignment: str) -> None:
     """A fresh course directory with the settings of the checkout, and nbgrader's release in it."""
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(ROOT / "source" / assignment, root / "source" / assignment)
+    # An exchange of its own: without one, formgrader says that it cannot release anything.
+    (root / "exchange").mkdir()
     (root / "nbgrader_config.py").write_text(
-        f'load_subconfig("nbgrader_config.py", path={str(ROOT)!r})\n', encoding="utf-8"
+        f'load_subconfig("nbgrader_config.py", path={str(ROOT)!r})\n'
+        f"get_config().Exchange.root = {str(root / 'exchange')!r}\n",
+        encoding="utf-8",
     )
     _run(root, "nbgrader", "generate_assignment", assignment, "--log-level=WARN")
 

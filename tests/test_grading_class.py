@@ -9,6 +9,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from tests.grading_course import CHECKOUT, make_course
@@ -37,7 +38,7 @@ def _fill(course: Path) -> None:
     write(course, "warns", NAME, WARNS)
     write(course, "wrong", NAME, WRONG)
     write(course, "blank", NAME, {})
-    write(course, "hostile", NAME, RIGHT | {"solution-02-add": HOSTILE})
+    _infest(write(course, "hostile", NAME, RIGHT | {"solution-02-add": HOSTILE}))
     late = write(course, "late", NAME, RIGHT)
     (late.parent / "timestamp.txt").write_text("2026-10-03 12:00:00 UTC\n")
     broken = write(course, "broken", NAME, RIGHT)
@@ -48,6 +49,38 @@ def _fill(course: Path) -> None:
     copied.symlink_to(course / "source" / NAME / f"{NAME}.ipynb")
     os.mkfifo(write(course, "fifo", NAME, RIGHT).parent / "pipe")
     write(course, "<img src=x onerror=alert(1)>\x1b[2J", NAME, RIGHT)
+
+
+LIVE = (
+    "<script>pwned=1</script><img src=x onerror=alert(1)><svg onload=alert(2)></svg>"
+    "[click](javascript:alert(3)) $\\href{javascript:alert(4)}{x}$ <iframe srcdoc='x'></iframe>"
+)
+
+
+def _infest(path: Path) -> None:
+    """Script wherever a notebook can hold it: outputs of every kind, prose, metadata, widgets."""
+    notebook = json.loads(path.read_text())
+    data = {mime: LIVE for mime in ("text/html", "text/markdown", "text/latex", "image/svg+xml",
+                                    "application/javascript")}  # fmt: skip
+    view = {"application/vnd.jupyter.widget-view+json": {"model_id": "a", "version_major": 2}}
+    for cell in notebook["cells"]:
+        cell["metadata"]["title"] = LIVE
+        if cell["cell_type"] == "code":
+            cell["outputs"] = [
+                {"output_type": "display_data", "metadata": {}, "data": data | view},
+                {"output_type": "error", "ename": LIVE, "evalue": LIVE, "traceback": [LIVE]},
+            ]
+        else:
+            cell["source"], cell["attachments"] = LIVE, {"a.svg": {"image/svg+xml": LIVE}}
+    own = {"grade_id": "mine", "grade": True, "solution": True, "points": 99, "schema_version": 3,
+           "locked": False, "task": False}  # fmt: skip
+    notebook["cells"].insert(0, {"cell_type": "markdown", "id": "mine", "source": LIVE,
+                                 "metadata": {"nbgrader": own}})  # fmt: skip
+    notebook["metadata"]["kernelspec"] = {"name": LIVE, "display_name": LIVE, "language": LIVE}
+    notebook["metadata"]["language_info"] = {"name": LIVE, "pygments_lexer": LIVE}
+    state = {"state": {"a": {"model_name": "HTMLModel", "state": {"value": LIVE}}}}
+    notebook["metadata"]["widgets"] = {"application/vnd.jupyter.widget-state+json": state}
+    path.write_text(json.dumps(notebook))
 
 
 STUDENTS = ("blank", "broken", "copied", "fifo", "hostile", "late", "right", "warns", "wrong")
@@ -150,6 +183,51 @@ def test_feedback_says_what_it_should_and_nothing_else(graded):
     assert "896 of 1024" in (course / "feedback/wrong" / NAME / f"{NAME}.html").read_text()
     assert "not valid JSON" in (course / "feedback/broken" / NAME / f"{NAME}.html").read_text()
     assert not list(course.glob("*/broken/*/notes.txt"))[1:], "a link was followed"
+
+
+def test_what_formgrader_shows_is_not_live(graded):
+    """It renders autograded/ by a template that lets HTML pass and typesets formulas."""
+    course, _ = graded
+    released = json.loads((course / "release" / NAME / f"{NAME}.ipynb").read_text())
+    kept = {cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+            for cell in released["cells"]}  # fmt: skip
+    for student in STUDENTS:
+        path = course / "autograded" / student / NAME / f"{NAME}.ipynb"
+        notebook = nbformat.read(path, as_version=4)
+        assert notebook.metadata.kernelspec.name == "python3"
+        for cell in notebook.cells:
+            own = cell.metadata.get("nbgrader", {}).get("solution")
+            assert "attachments" not in cell and (own or cell.cell_type == "code" or
+                                                  cell.source in kept)  # fmt: skip
+            for output in cell.get("outputs", ()):
+                assert output.output_type in ("display_data", "execute_result")
+                assert set(output.data) <= {"image/png", "text/plain", "text/html"}
+                html = output.data.get("text/html", '<div class="tex2jax_ignore')
+                page = Tags()
+                page.feed(html)
+                assert not page.live and html.startswith('<div class="tex2jax_ignore')
+
+
+def test_points_that_a_person_types_in_stand_on_the_page(graded, empty, tmp_path):
+    from nbgrader.api import Gradebook
+
+    course = tmp_path / "course"
+    shutil.copytree(empty, course)
+    shutil.copytree(graded[0] / "submitted" / "broken", course / "submitted" / "broken",
+                    symlinks=True)  # fmt: skip
+    _grade(course, "--feedback", "--json")
+    page = course / "feedback" / "broken" / NAME / f"{NAME}.html"
+    assert "Not graded: your notebook could not be read" in page.read_text()
+    assert "No response" not in page.read_text()
+    with Gradebook(f"sqlite:///{course}/gradebook.db", "triton-course") as gradebook:
+        grade = gradebook.find_grade("check-02-add", NAME, NAME, "broken")
+        grade.manual_score, grade.needs_manual_grade = 5.0, False
+        gradebook.db.commit()
+    shutil.rmtree(page.parent)
+    _grade(course, "--feedback", "--json")
+    text = page.read_text()
+    assert "5 of 8" in text and "Points so far: 5 of 22" in text
+    assert text.count("not decided yet, of") == 4  # two exercises, in the summary and above each
 
 
 def test_the_secret_is_private_and_stays(graded):

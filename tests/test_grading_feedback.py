@@ -1,4 +1,4 @@
-"""The feedback page of what no lexer gets through in time: shown as it is, escaped."""
+"""The feedback page: what no lexer gets through in time, what could not be read, levels."""
 
 import nbformat
 import pytest
@@ -28,6 +28,8 @@ def _page_of(monkeypatch, notebook, assignment):
             "late_penalty": 0,
         }
     }
+    # Whether a person has typed points in is the gradebook's to say (test_grading_class).
+    monkeypatch.setattr(preprocessors, "_still_undecided", lambda ids, names: list(ids))
     notebook, resources = preprocessors.FeedbackOnly().preprocess(notebook, resources)
     exporter = HTMLExporter(
         template_name="course_feedback",
@@ -88,3 +90,25 @@ def test_the_page_of_an_assignment_with_levels_says_which_one_is_reached(
     assert page.count("FlashAttention, causal · level Boss") == 2  # in the summary, and above
     body = page[page.index("<body") :]
     assert said in body and (bool(said) == ("reached" in body))
+
+
+@pytest.mark.parametrize("status", ["invalid", "infrastructure"])
+def test_of_what_could_not_be_read_the_page_says_only_why(monkeypatch, status):
+    """The released stub is not what the student wrote, and 0 points are not what it got."""
+    own = {"grade_id": "solution-02-add", "solution": True, "grade": False, "task": False}
+    check = {"grade_id": "check-02-add", "grade": True, "solution": False, "task": False}
+    cells = [
+        new_code_cell(
+            "pass  # your lines", metadata={"nbgrader": own | {"comment": "No response."}}
+        ),
+        new_code_cell("check()", metadata={"nbgrader": check | {"points": 8, "score": 0.0}}),
+    ]
+    about = {"status": status, "message": "It was <cut> off.", "undecided": ["check-02-add"]}
+    notebook = new_notebook(cells=cells, metadata={"autograder": about})
+    page, _ = _page_of(monkeypatch, notebook, "02_vector_add")
+    body = page[page.index("<body") :]
+    assert body.count("It was &lt;cut&gt; off.") == 1
+    unread = status == "invalid"
+    assert ("Not graded" in body) is unread
+    for words in ("Points so far: 0 of 1", "No response.", "not decided yet"):
+        assert (words in body) is not unread, words
