@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,43 +16,17 @@ from autograder.render.questions import questions_text
 from autograder.render.style import svg
 from autograder.trace.plain import inspect_launch
 from course.build import notebooks_of
+from tests.lesson_pages import cells_of, shown
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = ROOT / "course/lessons/01_programming_model.py"
 
 
-def _cells(name: str) -> list[str]:
-    notebook = notebooks_of(TEXT)[name]
-    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-
-
 def test_every_cell_shows_what_the_text_claims(tmp_path):
-    # A page per cell, so that getsource and the lines in findings work as in a notebook.
-    script = [
-        "import linecache, os, sys",
-        "sys.path.insert(0, os.getcwd())",
-        "sys.modules['torch'] = sys.modules['triton'] = None",
-        "names = {}",
-        "def cell(number, source):",
-        "    file = f'cell {number}'",
-        "    linecache.cache[file] = (len(source), None, source.splitlines(True), file)",
-        "    exec(compile(source, file, 'exec'), names)",
-    ]
-    cells = _cells("notebooks/01_programming_model.ipynb")
-    complete = _cells("solutions/01_programming_model_lesson.ipynb")
-    cells += [source for source in complete if "transpose_kernel" in source]
-    # What stands alone at the end of a cell is shown by Jupyter; here it is printed.
-    ends = ("player(", "show(", "inspect_launch(")
-    for number, source in enumerate(cells):
-        *most, last = source.split("\n")
-        if last.startswith(ends):
-            last = f"print(repr({last}))"
-        shown = "\n".join((*most, last))
-        script.append(f"cell({number}, {shown!r})")
-    page = tmp_path / "lesson.py"
-    page.write_text("\n".join(script))
-    done = subprocess.run([sys.executable, page], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr[-2000:]
+    complete = cells_of("01_programming_model", complete=True)
+    cells = cells_of("01_programming_model") + [s for s in complete if "transpose_kernel" in s]
+    without = "sys.modules['torch'] = sys.modules['triton'] = None"
+    done = shown(tmp_path, cells, before=without)
     assert done.stderr == ""
     for claim in (
         "272 operations",

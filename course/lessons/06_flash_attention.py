@@ -192,7 +192,7 @@ Next to nothing. Most blocks bring no larger maximum; then shrink is exactly 1.
 ## FlashAttention in NumPy
 
 All of it, for one head. Program `pid[0]` owns `BM` queries. Read it to the end; the Triton kernel will be the same, line by
-line. The last line but one stores a by-product, `lse`, that a section of its own explains.
+line. The last line stores a by-product, `lse`, that a section of its own explains.
 """
 
 # %%
@@ -218,8 +218,8 @@ def flash_kernel(pid, Q, K, V, O, LSE, T, D, BM, BN, causal, skip=True):
         l = l * shrink + p.sum(axis=1)
         acc = acc * shrink[:, None] + p @ v
         m = new_m
-    store(LSE, rows, m + np.log(l), rows < T)
     store(O, rows[:, None] * D + dims[None, :], acc / l[:, None], rows[:, None] < T)
+    store(LSE, rows, m + np.log(l), rows < T)
 
 # %% [markdown]
 r"""
@@ -465,7 +465,7 @@ def flash_attention(q, k, v, causal=True, BLOCK_M=64, BLOCK_N=64, **options):
     )
     return o, lse
 
-
+# %%
 check("06.flash_strong", flash_attention)
 
 # %%
