@@ -48,6 +48,15 @@ TINY = {
     "float8_e5m2": 2.0**-17,
 }
 
+LARGEST = {
+    "float64": float(np.finfo(np.float64).max),
+    "float32": float(np.finfo(np.float32).max),
+    "float16": 65504.0,
+    "bfloat16": float(ml_dtypes.finfo(ml_dtypes.bfloat16).max),
+    "float8_e4m3fn": 448.0,
+    "float8_e5m2": 57344.0,
+}
+
 
 def is_float(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat"))
@@ -88,6 +97,30 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
     if dtype in _FP8:
         return np.asarray(values, np.float32).astype(_FP8[dtype]).astype(np.float32)
     return np.asarray(values).astype(held(dtype), copy=False)
+
+
+def cut(values: np.ndarray, dtype: str) -> np.ndarray:
+    """``values`` cast to ``dtype`` with rounding towards zero, in ``held(dtype)``. What lies beyond
+    the largest number of the type becomes that number; infinities and NaN stay."""
+    values = np.asarray(values)
+    most = LARGEST[dtype]
+    inside = np.clip(values, -most, most)
+    nearest = rounded(inside, dtype)
+    over = np.abs(nearest.astype(np.float64)) > np.abs(inside.astype(np.float64))
+    if over.any():  # the next number towards zero has the bit pattern one below
+        below = encode(nearest, dtype)
+        below = below.view(f"u{below.itemsize}") - over.astype(f"u{below.itemsize}")
+        nearest = decode(below.view(stored(dtype)), dtype)
+    return np.where(np.isinf(values), rounded(values, dtype), nearest)
+
+
+def round_tf32(values: np.ndarray, nearest: bool = True) -> np.ndarray:
+    """float32 → TF32 (10 bits of fraction), held in float32: to nearest with ties away from zero,
+    as PTX's cvt.rna.tf32 does, or cut off as the tensor cores do with numbers as they come."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    half = np.uint32(0x1000 if nearest else 0)
+    result = ((bits + half) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(values), result, values)
 
 
 def encode(values: np.ndarray, dtype: str) -> np.ndarray:

@@ -17,7 +17,7 @@ from autograder.floats import held
 from autograder.ir import blocks
 from autograder.ir.access import Memory
 from autograder.ir.memory import Batch, Pointer
-from autograder.ir.ops import COUNTED, NO_EFFECT, TABLE, whole
+from autograder.ir.ops import COUNTED, NO_EFFECT, TABLE, unknown, whole
 from autograder.ir.parse import Function, Op, Region
 from autograder.records import CouldNotCheck, Operations, Rejected
 
@@ -97,7 +97,7 @@ class Execution:
             elif name in NO_EFFECT:
                 continue
             else:
-                raise CouldNotCheck(f"The IR interpreter does not know the operation {name}.")
+                raise CouldNotCheck(unknown(op))
             if len(op.results) == 1:
                 values[op.results[0]] = result[0] if isinstance(result, list) else result
             elif op.results:
