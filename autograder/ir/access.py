@@ -125,7 +125,10 @@ class Memory:
 
     def compare_and_swap(self, op, pointer: Pointer, expected, desired, shape, batch: Batch):
         result = _nothing(pointer.dtype, shape, batch)
-        expected = np.broadcast_to(expected, result.shape).reshape(-1)
+        # Bits are compared: NaN is like itself, and −0 is not 0.
+        expected = encode(np.broadcast_to(expected, result.shape).reshape(-1), pointer.dtype)
+        if expected.dtype.kind == "f":
+            expected = expected.view(f"u{expected.itemsize}")
         for window, here in self._windows(pointer, None):
             index, programs, lanes = self._write(op, "atomic", window, pointer, here, shape, batch)
             reach = window.reach(pointer.dtype)
@@ -136,7 +139,7 @@ class Memory:
             ):
                 old = decode(data[i : i + 1], pointer.dtype)[0]
                 result.reshape(-1)[lane] = old
-                if old == expected[lane]:
+                if data[i : i + 1].view(expected.dtype)[0] == expected[lane]:
                     data[i] = encode(np.asarray([value]), pointer.dtype)[0]
                     if value != old:  # a lock is taken by changing it
                         self.races.acquire(window.argument, i, program)

@@ -63,6 +63,16 @@ class Tile:
                 mask = inside if mask is None else mask & inside
         return Pointer(self.base.window, offset, self.base.dtype), mask
 
+    def rows(self, rows: np.ndarray, column: np.ndarray, shape: tuple[int, int]):
+        """Pointers and mask of whole rows by number, from ``column`` on: a gather or a scatter.
+        ``rows``: (programs or 1, rows); ``column``: (programs or 1,)."""
+        down = np.asarray(rows, np.int64)[:, :, None]
+        across = _spread(np.asarray(column, np.int64), 2) + np.arange(shape[1], dtype=np.int64)
+        sizes, strides = ([_spread(a, 2) for a in each] for each in (self.sizes, self.strides))
+        offset = _spread(self.base.offset, 2) + down * strides[0] + across * strides[1]
+        mask = (down >= 0) & (down < sizes[0]) & (across >= 0) & (across < sizes[1])
+        return Pointer(self.base.window, offset, self.base.dtype), mask
+
     def load(self, memory, op, batch, checked, padding) -> np.ndarray:
         pointer, mask = self.lanes(checked)
         other = {"zero": 0, "nan": np.nan}.get(padding)

@@ -12,8 +12,10 @@ from autograder.ir.parse import Function, Op, Region
 _ADDRESSES = {
     "tt.load": slice(0, 2),  # pointer, mask
     "tt.descriptor_load": slice(None),
+    "tt.descriptor_gather": slice(None),
 }
-_WHOLE = ("tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce", "tt.call")
+_WHOLE = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll")
+_WHOLE += ("tt.descriptor_reduce", "tt.call")
 
 
 def needed(function: Function) -> frozenset[str]:
@@ -62,7 +64,7 @@ def _collect(region: Region, wanted: set, producers: dict, links: list) -> None:
                 wanted.update(op.operands[_ADDRESSES[op.name]])
             elif op.name == "tt.store":
                 wanted.update((op.operands[0], *op.operands[2:]))
-            elif op.name == "tt.descriptor_store":
+            elif op.name in ("tt.descriptor_store", "tt.descriptor_scatter"):
                 wanted.update(op.operands[:-1])
             elif op.name in _WHOLE:
                 wanted.update(op.operands)

@@ -24,6 +24,8 @@ _DTYPES = {
     "i16": "int16",
     "i8": "int8",
     "i1": "bool",
+    # Descriptors keep the sign that values leave to the operations.
+    **{f"{sign}i{bits}": f"int{bits}" for sign in "su" for bits in (8, 16, 32, 64)},
     "index": "int64",
 }
 MAX_TEXT = 4_000_000  # characters; the largest kernel of the course lowers to about 60 000
@@ -201,6 +203,7 @@ class _Locations:
 
 _HEAD = re.compile(r'(?:((?:%[\w.$-]+(?::\d+)?(?:, )?)+) = )?"?([a-z_]\w*(?:\.\w+)+)"?(.*)$')
 _VALUE = re.compile(r"%[\w.$-]+(?:#\d+)?")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ARGUMENT = re.compile(r"(%[\w.$-]+): (.+)$")
 
 
@@ -307,7 +310,8 @@ class _Parser:
             (label, tuple(_VALUE.findall(args or "")))
             for label, args in re.findall(r"\^(\w+)(?:\(([^)]*)\))?", rest)
         )
-        operands = tuple(_VALUE.findall(text.partition("^")[0] if successors else text))
+        named = _QUOTED.sub("", text)  # a message may hold what looks like a name
+        operands = tuple(_VALUE.findall(named.partition("^")[0] if successors else named))
         if name in ("scf.for", "scf.while"):  # the header also names what it defines
             operands = tuple(o for o in operands if o not in regions[0].arguments)
         line_number, variable = self.locations.where(location)

@@ -13,13 +13,19 @@ _WRITES = {
     "tt.store",
     "tt.atomic_rmw",
     "tt.atomic_cas",
+    "tt.atomic_load",  # as one that changes nothing
+    "tt.atomic_store",
+    "tt.atomic_poll",
     "tt.descriptor_store",
     "tt.descriptor_reduce",
+    "tt.descriptor_scatter",
 }
 _READS = {
     "tt.load",
     "tt.atomic_rmw",
     "tt.atomic_cas",
+    "tt.atomic_load",
+    "tt.atomic_poll",
     "tt.descriptor_load",
     "tt.descriptor_gather",
     "tt.descriptor_reduce",
@@ -111,6 +117,6 @@ def _unite(op: Op, classes, opaque: list, function: Function) -> None:
 
 def _holds_pointers(op: Op) -> bool:
     """addptr prints the pointer's type first; shape operations and casts carry it in the result."""
-    if op.name in ("tt.load", "tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_load"):
+    if op.name in _READS:
         return False
     return any(t.kind != "value" for t in (*op.types, *op.result_types))

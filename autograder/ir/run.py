@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from autograder.ir import blocks
 from autograder.ir.access import Memory
 from autograder.ir.memory import Batch, Pointer
 from autograder.ir.ops import COUNTED, NO_EFFECT, TABLE, unknown, whole
+from autograder.ir.ops_dot import dot
 from autograder.ir.parse import Function, Op, Region
 from autograder.records import CouldNotCheck, Operations, Rejected
 
@@ -43,6 +45,10 @@ class Execution:
     needed: frozenset[str] | None = None  # count only: the values that decide addresses
     warnings: dict[str, None] = field(default_factory=dict)  # where a card does otherwise
     depth: int = 0
+    tf32: bool = False  # round the inputs of fp32 dots as `input_precision` says
+
+    def __post_init__(self):
+        self.table = {**TABLE, "tt.dot": partial(dot, tf32=True)} if self.tf32 else TABLE
 
     def run(self) -> Operations:
         programs = math.prod(self.grid)
@@ -87,7 +93,7 @@ class Execution:
             if self.needed is not None and self._spare(op):
                 values.update(dict.fromkeys(op.results))
                 continue
-            function = TABLE.get(name)
+            function = self.table.get(name)
             if function is not None:
                 result = function(op, [values[o] for o in op.operands])
             elif name in _RETURNS:
@@ -112,7 +118,8 @@ class Execution:
         elif op.name == "tt.dot":
             (*outer, m, k), n = op.types[0].shape, op.types[1].shape[-1]
             self.dot += 2 * programs * math.prod(outer) * m * k * n
-            if op.types[0].dtype == "float32" and "tf32" in op.text:
+            plain = op.attribute("inputPrecision") == "tf32" and not self.tf32
+            if plain and op.types[0].dtype == "float32":
                 self.warnings[
                     f"tl.dot of fp32 (line {op.line}) is exact here; a card rounds its inputs to "
                     f'TF32, 10 bits of mantissa, unless it says input_precision="ieee".'
@@ -304,14 +311,25 @@ class Execution:
         return self.straight(region.ops, known, batch)
 
     def map_elementwise(self, op: Op, values: dict, batch: Batch):
-        region = op.regions[0]
-        if len(region.arguments) != len(op.operands):
-            raise CouldNotCheck("tl.map_elementwise with pack > 1 is not supported.")
-        known = {n: values[n] for n in region.free}
-        known.update(zip(region.arguments, [values[o] for o in op.operands], strict=True))
-        if len(region.blocks) > 1 or any(inner.regions for inner in region.ops):
-            raise CouldNotCheck("tl.map_elementwise with branches is not supported.")
-        return self.straight(region.ops, known, batch)
+        """Every element is a program of its own: the region may branch and loop."""
+        region, shape = op.regions[0], op.types[0].shape
+        pack = len(region.arguments) // len(op.operands)
+        # With ``pack`` the region gets so many elements of each operand, neighbours in memory.
+        rows = (len(batch), math.prod(shape) // pack, pack)
+        columns = [
+            np.broadcast_to(values[o], (len(batch), *shape)).reshape(rows) for o in op.operands
+        ]
+        elements = [c[..., i].reshape(-1) for c in columns for i in range(pack)]
+        source = np.repeat(np.arange(len(batch)), rows[1])
+        known = {n: _take(values[n], source) for n in region.free}
+        known.update(zip(region.arguments, elements, strict=True))
+        each = Batch(batch.programs[source], batch.grid)
+        out = self.region(region, known, each)
+        out = [np.broadcast_to(o, (len(each),)).reshape(rows[:2]) for o in out]
+        return [
+            np.stack(out[i : i + pack], axis=-1).reshape(len(batch), *shape)
+            for i in range(0, len(out), pack)
+        ]
 
     # ------------------------------------------------------------ memory
 
@@ -339,6 +357,28 @@ class Execution:
         kind = op.text.split(",")[0].strip()
         mask = rest[0] if rest else None
         return self.memory.atomic(op, kind, pointer, value, mask, op.result_types[-1].shape, batch)
+
+    def atomic_load(self, op: Op, values: dict, batch: Batch):
+        pointer, *rest = (values[o] for o in op.operands)
+        none = np.zeros(1, held(pointer.dtype))
+        mask, shape = rest[0] if rest else None, op.types[0].shape
+        return self.memory.atomic(op, "load", pointer, none, mask, shape, batch)
+
+    def atomic_store(self, op: Op, values: dict, batch: Batch):
+        pointer, value, *rest = (values[o] for o in op.operands)
+        mask, shape = rest[0] if rest else None, op.types[0].shape
+        self.memory.atomic(op, "exch", pointer, value, mask, shape, batch)
+
+    def atomic_poll(self, op: Op, values: dict, batch: Batch):
+        """Programs do not run side by side here: what is not there already never comes."""
+        pointer, expected, *timeout = (values[o] for o in op.operands)
+        none, shape = np.zeros(1, held(pointer.dtype)), op.types[0].shape
+        found = self.memory.atomic(op, "load", pointer, none, None, shape, batch) == expected
+        if not timeout and not found.all():
+            raise CouldNotCheck(
+                f"tl.atomic_poll (line {op.line}) waits for what another program is still to write."
+            )
+        return found
 
     def compare_and_swap(self, op: Op, values: dict, batch: Batch):
         pointer, expected, desired = (values[o] for o in op.operands)
@@ -373,6 +413,18 @@ class Execution:
         shape = op.types[-1].shape
         value = whole(value, shape).reshape(value.shape[0], *tile.block)
         tile.store(self.memory, op, batch, value, tuple(range(len(tile.block))))
+
+    def descriptor_gather(self, op: Op, values: dict, batch: Batch):
+        tile, rows, column = (values[o] for o in op.operands)
+        shape = op.result_types[-1].shape
+        pointer, mask = tile.rows(rows, column, shape)
+        return self.memory.load(op, pointer, mask, 0, shape, batch)
+
+    def descriptor_scatter(self, op: Op, values: dict, batch: Batch):
+        tile, rows, column, value = (values[o] for o in op.operands)
+        shape = op.types[-1].shape
+        pointer, mask = tile.rows(rows, column, shape)
+        self.memory.store(op, pointer, value, mask, shape, batch)
 
     def descriptor_reduce(self, op: Op, values: dict, batch: Batch):
         kind = op.text.split(",")[0].strip()
@@ -426,9 +478,14 @@ _DECIDING = frozenset(
         "tt.store",
         "tt.atomic_rmw",
         "tt.atomic_cas",
+        "tt.atomic_load",
+        "tt.atomic_store",
+        "tt.atomic_poll",
         "tt.descriptor_load",
         "tt.descriptor_store",
         "tt.descriptor_reduce",
+        "tt.descriptor_gather",
+        "tt.descriptor_scatter",
     }
 )
 _SPECIAL = {
@@ -443,12 +500,17 @@ _SPECIAL = {
     "tt.store": Execution.store,
     "tt.atomic_rmw": Execution.atomic,
     "tt.atomic_cas": Execution.compare_and_swap,
+    "tt.atomic_load": Execution.atomic_load,
+    "tt.atomic_store": Execution.atomic_store,
+    "tt.atomic_poll": Execution.atomic_poll,
     "tt.make_tensor_ptr": Execution.make_tile,
     "tt.make_tensor_descriptor": Execution.make_tile,
     "tt.advance": Execution.advance,
     "tt.descriptor_load": Execution.descriptor_load,
     "tt.descriptor_store": Execution.descriptor_store,
     "tt.descriptor_reduce": Execution.descriptor_reduce,
+    "tt.descriptor_gather": Execution.descriptor_gather,
+    "tt.descriptor_scatter": Execution.descriptor_scatter,
     "tt.get_program_id": Execution.program_id,
     "tt.get_num_programs": Execution.program_count,
     "tt.addptr": Execution.add_pointer,

@@ -89,9 +89,11 @@ class Launches:
         count_only: bool = False,
         budget: int = MAX_LANES,
         keep_touches: bool = False,
+        tf32: bool = False,
     ):
         self.order, self.poison, self.poisoned = order, poison, poisoned
         self.keep_accesses, self.count_only, self.budget = keep_accesses, count_only, budget
+        self.tf32 = tf32
         self.buffers: dict[int, Buffer] = {}
         self.homes: dict[int, int] = {}
         self.inputs: dict[int, Input] = {}
@@ -154,7 +156,9 @@ class Launches:
             budget=self.budget,
         )
         slice_ = needed(function) if self.count_only else None
-        execution = Execution(function, event.grid, arguments, memory, self.order, needed=slice_)
+        execution = Execution(
+            function, event.grid, arguments, memory, self.order, needed=slice_, tf32=self.tf32
+        )
         counts = execution.run()
         self.budget = memory.budget
         self.warnings.update(execution.warnings)

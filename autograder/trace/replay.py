@@ -48,6 +48,7 @@ def replay(
     keep_accesses: bool = False,
     count_only: bool = False,
     keep_touches: bool = False,
+    tf32: bool = False,
     budget: int = MAX_LANES,
 ) -> Run:
     """One run of a trace.
@@ -61,6 +62,8 @@ def replay(
     computing would take too long; inputs may then be missing, unless addresses depend on them.
     ``keep_touches``: keep which sectors every program touched, for a model of the L2 cache.
     ``budget``: lanes that may touch memory; more raise Rejected, kind "traffic".
+    ``tf32``: round the inputs of fp32 dots as a card does where their `input_precision` asks for
+    it; without, they are multiplied exactly.
     Raises CouldNotCheck for what the interpreter does not know.
     """
     return _Replay(
@@ -74,6 +77,7 @@ def replay(
         count_only=count_only,
         budget=budget,
         keep_touches=keep_touches,
+        tf32=tf32,
     ).run()
 
 

@@ -28,7 +28,7 @@ def ulp(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def distance(got: np.ndarray, want: np.ndarray, dtype: str, slack: float = 0.0) -> float:
-    """The largest distance in ulp of ``want``; infinite where one is NaN or ±∞ and the other not."""
+    """The largest distance in ulp of ``want``; infinite where only one is NaN or ±∞."""
     got, want = np.asarray(got).astype(want.dtype), np.asarray(want)
     if not is_float(dtype):
         return 0.0 if np.array_equal(got, want) else np.inf

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import triton
 import triton.language as tl
-from triton.language.extra.cuda import libdevice as ld
 
 B = 64  # lanes of a row
 
@@ -73,7 +71,7 @@ class Entry:
     cpu: float = 0.5
     card: float = 0.5
     slack: float = 0.0  # absolute, on the card: what intrinsics are allowed near a zero
-    why: str = ""  # why the card may give another value at all
+    double: float | None = None  # ``cpu`` for float64, where it is another
     only: tuple = ()  # types, if not all of the group
 
 

@@ -1,0 +1,91 @@
+"""Atomics, descriptors, control flow and conversions, on every type that a card takes."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from autograder.checking import inspect_call
+from autograder.floats import is_float, stored
+from tests.kernels import operation_memory as memory
+from tests.kernels import operation_numbers as numbers
+
+FEW = settings(derandomize=True, max_examples=3, deadline=None, phases=(Phase.generate,))
+SEEDS = st.integers(0, 2**32 - 1)
+SMALL = {
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+}
+
+
+def converted(x, source, to):
+    """What a card makes of ``x``: rounded once, saturated where PTX says so."""
+    with np.errstate(all="ignore"):
+        if is_float(to):
+            wide = numbers.wide(x, source) if is_float(source) else x
+            if to == "bfloat16" and not is_float(source):
+                wide = x.astype(np.float32)
+            if to.startswith("float8"):
+                most = float(ml_dtypes.finfo(SMALL[to]).max)
+                wide = np.clip(wide, -most, most)
+            if to in SMALL:
+                return wide.astype(np.float32).astype(SMALL[to]).astype(np.float32)
+            return wide.astype(to)
+        if not is_float(source):
+            return numbers.wrapped(x.astype(object), to)
+    by = {"int8": "int16", "uint8": "uint16"}.get(to, to)
+    low, high = np.iinfo(by).min, np.iinfo(by).max
+    top = 1 << (8 * np.dtype(by).itemsize - 1)
+    odd = top if source == "float64" or np.dtype(by).itemsize == 8 else 0
+    whole = [
+        odd if np.isnan(v) else high if v >= high else low if v <= low else int(v)
+        for v in x.astype(np.float64)
+    ]
+    return numbers.wrapped(np.array(whole, object), to)
+
+
+@pytest.mark.parametrize(
+    "source", [*memory.INTEGERS, *memory.FLOATS, "float8_e4m3fn", "float8_e5m2"]
+)
+@FEW
+@given(seed=SEEDS)
+def test_conversions(source, seed):
+    x = numbers.operand(np.random.default_rng(seed), "any", source)
+    run = inspect_call(memory.casts, numbers.tensor(x, source), keep_accesses=False)
+    assert not run.findings
+    for to, output in zip(memory.targets(source), run.outputs, strict=True):
+        want = converted(x, source, to)
+        got = output.values if is_float(to) else numbers.wrapped(output.values, to)
+        np.testing.assert_array_equal(got.astype(want.dtype), want, err_msg=to)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
+)
+@FEW
+@given(seed=SEEDS)
+def test_bitcasts(dtype, seed):
+    x = numbers.operand(np.random.default_rng(seed), (-9.0, 9.0), dtype)
+    tensor = numbers.tensor(x, dtype)
+    run = inspect_call(memory.bitcasts, tensor, keep_accesses=False)
+    bits = tensor.view(getattr(memory.torch, run.outputs[0].dtype)).numpy()
+    np.testing.assert_array_equal(run.outputs[0].values, bits)
+    np.testing.assert_array_equal(run.outputs[1].values, x)
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float8_e5m2"])
+@FEW
+@given(seed=SEEDS)
+def test_roundings(to, seed):
+    x = numbers.operand(np.random.default_rng(seed), (-90.0, 90.0), "float32")
+    run = inspect_call(memory.roundings(to), numbers.tensor(x, "float32"), keep_accesses=False)
+    near, zero = (o.values.astype(np.float64) for o in run.outputs)
+    kind = np.dtype(SMALL.get(to, to))
+    np.testing.assert_array_equal(near, x.astype(kind).astype(np.float64))
+    # Towards zero: not beyond x, and the next number outwards is.
+    assert (np.abs(zero) <= np.abs(x)).all()
+    bits = zero.astype(kind).view(stored(to)).view(f"u{kind.itemsize}")
+    outward = (bits + bits.dtype.type(1)).view(kind).astype(np.float64)
+    assert (np.abs(outward) > np.abs(x)).all()
