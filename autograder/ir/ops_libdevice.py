@@ -2,8 +2,8 @@
 
 A name stands for the function of doubles and, with an ``f`` behind it, of floats. What is no single
 NumPy function is computed in float64 and rounded once, so it lies nearer to the true value than the
-card's own result; the ``fast_`` forms have their exact values here. Their meaning: NVIDIA's CUDA Math API
-and libdevice guides.
+card's own result; the ``fast_`` forms have their exact values here. For what they mean see NVIDIA's
+CUDA Math API and libdevice guides.
 """
 
 from __future__ import annotations

@@ -144,7 +144,8 @@ def _upper_half(a, b):
     """Of the product of unsigned numbers; how wide they are is seen from the operands' size."""
     size = 64 if max(abs(int(v)) for v in (*a, *b)) >> 32 else 32
     full = (1 << size) - 1
-    return np.array([(int(x) & full) * (int(y) & full) >> size for x, y in zip(a, b, strict=True)])
+    rows = zip(a, b, strict=True)
+    return np.array([(int(x) & full) * (int(y) & full) >> size for x, y in rows], object)
 
 
 UMULHI = (Entry("umulhi", tl.umulhi, _upper_half, ("any", "any")),)
@@ -222,7 +223,7 @@ LIB_ONE = (
     Entry("rcp_rn", ld.rcp_rn, lambda x: 1 / x, (POSITIVE,)),
     Entry("rint", ld.rint, np.rint),
     Entry("round", ld.round, _away),
-    Entry("rsqrt", ld.rsqrt, lambda x: 1 / np.sqrt(x), (POSITIVE,), 1, 3),
+    Entry("rsqrt", ld.rsqrt, lambda x: 1 / np.sqrt(x), (POSITIVE,), 1, 3, double=2),
     Entry("sin", ld.sin, np.sin, (TURNS,), 4, 4),
     Entry("sinh", ld.sinh, np.sinh, (TURNS,), 4, 4),
     Entry("sinpi", ld.sinpi, _exact(mpmath.sinpi), (UNIT,), 4, 3, slack=1e-15),

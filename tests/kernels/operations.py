@@ -62,7 +62,7 @@ def four_operands(x_ptr, y_ptr, z_ptr, w_ptr, out_ptr, FS: tl.constexpr, B: tl.c
 KERNELS = {1: one_operand, 2: two_operands, 3: three_operands, 4: four_operands}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Entry:
     name: str
     function: Callable  # what the kernel calls
@@ -73,6 +73,9 @@ class Entry:
     slack: float = 0.0  # absolute, on the card: what intrinsics are allowed near a zero
     double: float | None = None  # ``cpu`` for float64, where it is another
     only: tuple = ()  # types, if not all of the group
+
+    def __repr__(self):
+        return self.name
 
 
 def launch(entries, dtype: torch.dtype, *xs: torch.Tensor) -> torch.Tensor:
