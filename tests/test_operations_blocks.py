@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from autograder.checking import inspect_call
 from autograder.floats import UNIT, is_float, rounded
+from tests.kernels import operation_library, operation_memory  # noqa: F401 - they add samples
 from tests.kernels import operation_numbers as numbers
-from tests.kernels.operation_memory import SAMPLES
+from tests.kernels.operation_blocks import SAMPLES
 
 FEW = settings(derandomize=True, max_examples=3, deadline=None, phases=(Phase.generate,))
 CASES = [(s, d) for s in SAMPLES for d in s.dtypes]

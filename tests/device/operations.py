@@ -23,6 +23,7 @@ from autograder.checking import inspect_call
 from autograder.floats import UNIT, is_float, rounded
 from autograder.trace.record import record
 from autograder.trace.replay import replay
+from tests.kernels import operation_library  # noqa: F401 - it adds samples
 from tests.kernels import operation_memory as memory
 from tests.kernels import operation_numbers as numbers
 from tests.kernels.operation_tables import groups
@@ -71,7 +72,7 @@ def jobs():
                 [(rounded(v, dtype), dtype) for v in given],
                 [(sample.name, sample.terms)],
                 sample.why,
-                tf32="tf32" in sample.name,
+                tf32="tf32" in sample.name or "bf16x" in sample.name,
             )
     generator = np.random.default_rng(SEED)
     for source in (*memory.INTEGERS, *memory.FLOATS, "float8_e4m3fn", "float8_e5m2"):

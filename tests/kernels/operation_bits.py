@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 from triton.language.extra.cuda import libdevice as ld
 
@@ -192,7 +193,156 @@ CLASSES = (
     Entry("ilogb", ld.ilogb, lambda x: np.frexp(x)[1] - 1, ((0.001, 900.0),)),
 )
 
+
+def _view(to):
+    return lambda x: np.asarray(x, dtype=x.dtype).astype(_SIZED[to]).view(to)
+
+
+_SIZED = {"int32": np.float32, "int64": np.float64}
+
+
+def _from_bits(size, to):
+    def want(x):
+        return np.array([int(v) for v in x], size).view(to).astype(np.float64)
+
+    return want
+
+
+def _narrowed(direction):
+    def want(x):
+        if direction == "rn":
+            return x.astype(np.float32)
+        return np.array([directed(Fraction(float(v)), direction, np.float32) for v in x])
+
+    return want
+
+
+def _glued(high, low):
+    bits = [(int(h) & FULL32) << 32 | int(lo) & FULL32 for h, lo in zip(high, low, strict=True)]
+    return np.array(bits, np.uint64).view(np.float64).astype(np.longdouble)
+
+
+def _scaled(x, n):
+    return np.ldexp(x, np.asarray(n, np.int64).astype(np.int32))
+
+
+FLOAT32_BITS = (
+    Entry("float_as_int", ld.float_as_int, _view("int32")),
+    Entry("finitef", ld.finitef, np.isfinite),
+)
+FLOAT64_BITS = (
+    Entry("double_as_longlong", ld.double_as_longlong, _view("int64")),
+    Entry("double2hiint", ld.double2hiint, lambda x: _view("int64")(x) >> 32),
+    Entry("double2loint", ld.double2loint, lambda x: _view("int64")(x).astype(np.int32)),
+    Entry("isfinited", ld.isfinited, np.isfinite),
+)
+# Numbers small enough that no pattern of bits is a NaN, whose payload nobody promises.
+_PLAIN = (("int", 1, 2**31 - 2**24),)
+
+
+def _following(dtype):
+    """The next number: by its bits, one up or down, for these have no zero among them."""
+
+    def want(a, b):
+        bits = a.astype(dtype).view("i" + dtype[-2:].replace("32", "4").replace("64", "8"))
+        away = (b > a) == (a > 0)
+        return (bits + np.where(away, 1, -1).astype(bits.dtype)).view(dtype).astype(a.dtype)
+
+    return want
+
+
+SATURATE = (
+    Entry("saturatef", ld.saturatef, lambda x: np.where(x > 0, np.minimum(x, 1), 0)),
+    Entry("rsqrt_rn", ld.rsqrt_rn, lambda x: 1 / np.sqrt(x), (_FAR,)),
+)
+_SCALES = ((-8.0, 8.0), ("int", -20, 20))
+SCALED = (
+    Entry("ldexp", ld.ldexp, _scaled, _SCALES),
+    Entry("scalbn", ld.scalbn, _scaled, _SCALES),
+    Entry("powi", ld.pow, lambda x, n: np.power(x, np.asarray(n, np.float64)), _SCALES, 2, 9),
+)
+ORDERS = (("int", 0, 4), (2.5, 9.0))
+
+
+def _of_order(function):
+    def want(n, x):
+        rows = zip(n, x, strict=True)
+        return np.array([float(function(int(k), float(v))) for k, v in rows], x.dtype)
+
+    return want
+
+
+# Near a zero they keep the absolute error of their integral, 1e-15 and 1e-13.
+BESSEL = (
+    Entry("jn", ld.jn, _of_order(mpmath.besselj), ORDERS, 64, 64, slack=1e-6, double=2**16),
+    Entry("yn", ld.yn, _of_order(mpmath.bessely), ORDERS, 64, 64, slack=1e-6, double=2**20),
+)
+# Intrinsics: an absolute error near the zero of a logarithm, a relative one of the argument's size.
+FAST = (
+    Entry("fast_expf", ld.fast_expf, np.exp, (_NEAR,), 4, 2 + 9),
+    Entry("fast_exp10f", ld.fast_exp10f, lambda x: np.power(10.0, x), (_NEAR,), 4, 2 + 24),
+    Entry("fast_logf", ld.fast_logf, np.log, (_FAR,), 4, 3, slack=2**-21.4),
+    Entry("fast_log2f", ld.fast_log2f, np.log2, (_FAR,), 4, 2, slack=2**-22),
+    Entry("fast_log10f", ld.fast_log10f, np.log10, (_FAR,), 4, 3, slack=2**-24),
+    Entry("fast_sinf", ld.fast_sinf, np.sin, ((-3.0, 3.0),), 4, 4, slack=2**-21.4),
+    Entry("fast_cosf", ld.fast_cosf, np.cos, ((-3.0, 3.0),), 4, 4, slack=2**-21.1),
+    Entry("fast_tanf", ld.fast_tanf, np.tan, ((-1.0, 1.0),), 4, 32, slack=2**-20),
+)
+# powf is 2^(y·log2 x): the error of the logarithm times y, at most 2^-22·4·4, and of exp2.
+FAST_TWO = (
+    Entry("fast_dividef", ld.fast_dividef, np.divide, (_NEAR, _FAR), 0.5, 2),
+    Entry("fast_powf", ld.fast_powf, np.power, ((0.1, 9.0), (-4.0, 4.0)), 4, 64),
+)
+
 GROUPS = (
+    (FLOAT32_BITS, ("float32",), "int32"),
+    ((Entry("float_as_uint", ld.float_as_uint, _view("int32")),), ("float32",), "uint32"),
+    (FLOAT64_BITS[:1], ("float64",), "int64"),
+    (FLOAT64_BITS[1:], ("float64",), "int32"),
+    (
+        (Entry("int_as_float", ld.int_as_float, _from_bits(np.int32, np.float32), _PLAIN),),
+        ("int32",),
+        "float32",
+    ),
+    (
+        (Entry("uint_as_float", ld.uint_as_float, _from_bits(np.uint32, np.float32), _PLAIN),),
+        ("uint32",),
+        "float32",
+    ),
+    (
+        (
+            Entry(
+                "longlong_as_double",
+                ld.longlong_as_double,
+                _from_bits(np.int64, np.float64),
+                (("int", 1, 2**63 - 2**53),),
+            ),
+        ),
+        ("int64",),
+        "float64",
+    ),
+    (
+        (Entry("hiloint2double", ld.hiloint2double, _glued, (*_PLAIN, "any")),),
+        ("int32", "int32"),
+        "float64",
+    ),
+    *(
+        (
+            (Entry(f"double2float_{d}", getattr(ld, f"double2float_{d}"), _narrowed(d), (_NEAR,)),),
+            ("float64",),
+            "float32",
+        )
+        for d in ("rn", *_SIDES)
+    ),
+    (SATURATE, ("float32",), "float32"),
+    *((SCALED, (t, "int32"), t) for t in ("float32", "float64")),
+    *((BESSEL, ("int32", t), t) for t in ("float32", "float64")),
+    (FAST, ("float32",), "float32"),
+    (FAST_TWO, ("float32", "float32"), "float32"),
+    *(
+        ((Entry("nextafter", ld.nextafter, _following(t), (_NEAR, _NEAR)),), (t, t), t)
+        for t in ("float32", "float64")
+    ),
     (INT32, ("int32",), "int32"),
     (INT64[:1] + INT64[-1:], ("int64",), "int64"),
     (INT64[1:-1], ("int64",), "int32"),

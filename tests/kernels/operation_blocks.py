@@ -362,7 +362,7 @@ sample(
 sample("dot, ieee", "dot", _matrices, lambda a, b: a @ b, ("float32", "float64"), terms=N)(
     _dot("ieee")
 )
-for _precision in ("tf32", "tf32x3"):
+for _precision in ("tf32", "tf32x3", "bf16x3", "bf16x6"):
     sample(
         f"dot, {_precision}",
         "dot",
