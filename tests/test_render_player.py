@@ -100,6 +100,18 @@ def test_the_static_picture_holds_a_few_programs():
     check(player([tile(4096, 2500, 128, 128)]).overview(), "every load and every store")
 
 
+def test_of_a_large_launch_some_programs_are_kept_and_all_are_counted():
+    made = player(add(98432, 1024, [0, 1, 48, 96]))
+    assert "3 programs of 97" in made.overview().title
+    assert repr(made).startswith("player of 4 of 97 programs; program 0:")
+
+
+def test_programs_at_the_ends_are_drawn_as_wide_as_others():
+    figure = player(add(98432, 1024, range(97))).overview()
+    widths = {axes.get_xlim()[1] - axes.get_xlim()[0] for axes in figure.axes}
+    assert widths == {1024 + 2 * (1024 // 6)}
+
+
 def test_text_tells_the_steps_of_the_first_program():
     assert repr(player(add())).splitlines() == [
         "player of 3 programs; program 0:",

@@ -187,7 +187,7 @@ def heads(queries: int, keys: int) -> Figure:
         figure = new_figure(
             1.35,
             f"{queries} query heads share {keys} key heads: head h reads h // {group}",
-            f"k and v are {group} times smaller, in memory and in the cache of a language model",
+            f"k and v are {group} times smaller; a model that writes keeps both for each token",
         )
         axes = figure.subplots()
         bare(axes)

@@ -53,6 +53,8 @@ class Player:
             )
         #: linear ids of the programs that can be shown, in order
         self.programs = np.unique(np.concatenate([a.programs for a in self.accesses])).tolist()
+        #: programs of the launch: of a large one a run keeps some, the last among them
+        self.total = self.programs[-1] + 1
         self._drawn = lru_cache(maxsize=64)(self._frame_svg)
 
     def steps(self, program: int) -> list[tuple[Access, int]]:
@@ -81,7 +83,7 @@ class Player:
         if len(programs) > most:
             programs = [*programs[: most - 1], programs[-1]]
         with style.look():
-            return _overview([self.steps(p) for p in programs], operations, len(self.programs))
+            return _overview([self.steps(p) for p in programs], operations, self.total)
 
     # ------------------------------------------------------------ in Jupyter
 
@@ -125,7 +127,8 @@ class Player:
         return self.overview()._repr_html_()
 
     def __repr__(self) -> str:
-        programs = count(len(self.programs), "program")
+        some = "" if len(self.programs) == self.total else f"{len(self.programs)} of "
+        programs = f"{some}{count(self.total, 'program')}"
         lines = [f"player of {programs}; program {self.programs[0]}:"]
         for i, (access, row) in enumerate(self.steps(self.programs[0])[:8], 1):
             lines.append(f"  {i}. {_said(access)}: {_tally(_placed(access, row))}")
@@ -178,6 +181,8 @@ def _frame(steps: list[tuple[Access, int]], now: int) -> Figure:
         after = [_placed(a, r) for a, r in steps[now:] if (a.argument, a.view) == key]
         current = placed if key == (access.argument, access.view) else None
         seen |= _tensor(axes, key, before, current, after)
+        if not flat and geometry.page(key[1]).flat:
+            _strip(axes)
     style.legend(figure, seen)
     return figure
 
@@ -225,6 +230,12 @@ def _tensor(axes: Axes, key, before: list[Lanes], current: Lanes | None, after: 
     return seen
 
 
+def _strip(axes: Axes) -> None:
+    """A vector among matrices stays low: it has one row."""
+    axes.set_box_aspect(0.12)
+    axes.set_anchor("NW")
+
+
 def _window(layout: Page, lanes: list[Lanes]) -> tuple[int, int, int, int]:
     """The whole tensor, or of a long vector the part that the program touches."""
     box = lanes[0].box
@@ -233,9 +244,10 @@ def _window(layout: Page, lanes: list[Lanes]) -> tuple[int, int, int, int]:
     whole = (0, 0, max(layout.rows, 1), max(layout.columns, 1))
     if layout.flat and layout.columns > max(2 * FEW, 4 * box[3]):
         margin = max(1, box[3] // 6)
-        left = max(min(0, box[1]), box[1] - margin)
-        right = box[1] + box[3] + margin
-        return 0, left, 1, max(box[1] + box[3], min(right, layout.columns)) - left
+        width = box[3] + 2 * margin  # the same at both ends, so that programs compare
+        start, end = min(0, box[1]), max(layout.columns, box[1] + box[3])
+        left = max(start, min(box[1] - margin, end - width))
+        return 0, left, 1, min(width, end - left)
     return geometry.union(whole, box)
 
 
@@ -279,6 +291,8 @@ def _small(axes: Axes, steps: list[tuple[Access, int]], i: int, flat: bool) -> s
     every = [_placed(a, r) for a, r in steps if (a.argument, a.view) == key]
     axes.set_axis_on()
     seen = _tensor(axes, key, [], placed, every)
+    if not flat and geometry.page(access.view).flat:
+        _strip(axes)
     axes.set_xticks([])
     program = f"program {access.programs[row]}"
     said = f"{access.operation} {neutral(access.argument, 16)}"

@@ -44,7 +44,7 @@ STATES = {
     BEYOND: dict(facecolor=OUTSIDE, edgecolor=PAPER, hatch="xxxx"),
 }
 STATE_WORDS = {
-    ARRAY: "the tensor",
+    ARRAY: "elements",
     MASKED: "lane masked off",
     PAST: "touched before",
     INSIDE: "lane inside",

@@ -2,9 +2,9 @@
 r"""
 # Lesson 06 · FlashAttention, the boss
 
-Attention is two matrix products with a softmax between them, and what lies between is a square: every token of a text
+Attention is two matrix products with a softmax between them, and what lies between is a square: every word of a text
 meets every other. FlashAttention (Dao and others, 2022) never writes that square down. It needs two things that you
-know, the tiles of lesson 05 and the running softmax of lesson 03. Here it is built first in NumPy, on the mini-Triton of
+know, the tiles of lesson 05 and the online softmax of lesson 03. Here it is built first in NumPy, on the mini-Triton of
 lesson 01, where every number can be printed; then it becomes a Triton kernel; then its gradients are derived.
 
 You bring from lessons 01 to 05: programs, masks and traffic, the online softmax, `autograd.Function`, tiles,
@@ -55,9 +55,21 @@ In formulas, with `q`, `k` and `v` of T × D:
 
 $$S = q k^T / \sqrt D, \qquad P = \text{softmax of each row of } S, \qquad o = P v$$
 
-$\sqrt D$ keeps the scores near 1. A network does this in H **heads** side by side, each with a `q`, `k` and `v` of its own,
-and for B texts at once: the tensors are (B, H, T, D). A model that writes text must not look ahead: in **causal** attention
-query $i$ sees the keys $0 \dots i$ only. In eager PyTorch:
+**Predict** what $\sqrt D$ is good for:
+"""
+
+# %%
+torch.manual_seed(0)
+q, k = torch.randn(2, 1024, 64)
+print(f"typical size of a score: {(q @ k.T).std():.1f} before, {(q @ k.T / 64**0.5).std():.1f} after")
+
+# %% [markdown]
+r"""
+A sum of D products grows like $\sqrt D$; divided by it, scores stay near 1 for any D.
+
+A network does this in H **heads** side by side, each with a `q`, `k` and `v` of its own, and for B texts at once: the
+tensors are (B, H, T, D). A model that writes text must not look ahead: in **causal** attention query $i$ sees the
+keys $0 \dots i$ only. In eager PyTorch:
 """
 
 # %%
@@ -69,7 +81,6 @@ def naive_attention(q, k, v, causal=False):
     return torch.softmax(s, dim=-1) @ v
 
 
-torch.manual_seed(0)
 print(eager(naive_attention, *torch.randn(3, 1, 2, 1024, 64)))
 
 # %% [markdown]
@@ -183,11 +194,13 @@ for size in largest:
     for label, function in zip(errors, (plain, shifted, in_blocks), strict=True):
         with np.errstate(all="ignore"):
             errors[label].append(np.abs(function(s) - exact).max() / exact.max())
+highest = np.maximum.accumulate(s.reshape(16, 16).max(axis=1))  # after each block
+print("blocks that bring a larger maximum:", len(np.unique(highest)), "of", len(highest))
 numerics(largest, errors)
 
 # %% [markdown]
 r"""
-Next to nothing. Most blocks bring no larger maximum; then shrink is exactly 1.
+Next to nothing. Few blocks bring a larger maximum; for all others shrink is exactly 1.
 
 ## FlashAttention in NumPy
 
@@ -320,7 +333,7 @@ print(f"T = 16,384 in float16: k and v {kv / 1e6:.0f} MB a head, the scores {squ
 # %% [markdown]
 r"""
 `BM`. A block of keys brings $2 \cdot \mathrm{BN} \cdot D$ numbers and $4 \cdot \mathrm{BM} \cdot \mathrm{BN} \cdot D$
-operations: in float16 BM FLOP a byte. Asked for is still a multiple of T². But the L2 cache of lesson 05, 64 MB on
+operations: in float16 BM FLOP a byte. What programs ask for still grows with T². But the L2 cache of lesson 05, 64 MB on
 an RTX 4080, holds `k` and `v` of a head for the next program; the square would be too large for it.
 
 ### Can a row be hidden altogether?
@@ -343,8 +356,8 @@ need the guard of `softmax_long`.)
 ### Can the mask wait until after the softmax?
 
 It looks harmless: compute the softmax of the whole row, then put zeros where the future is. **Predict** what each of the
-three versions gives query 0, which sees key 0 only, and so must take all from it. Then its hidden score with key 3 becomes
-200.
+three versions gives query 0, which sees key 0 only, and so must take all from it. In the last three lines its hidden score
+with key 3 is 200.
 """
 
 # %%
@@ -399,8 +412,8 @@ Several heads and any strides: the grid has a second axis with one program for e
 brings four strides. `tl.dot` wants `k` as D × BLOCK_N, so its block of addresses lies the other way round. In float16
 `p` is rounded for the second product, as tensor cores want it; all else stays float32.
 
-Four holes. The second and third of them make it causal (Boss); the first one is Strong's, and what it does you have seen
-in a picture. `hint("06.flash_strong")` and `hint("06.flash_boss")` help.
+Four holes, with their level beside them. The two lines of Strong you have seen in a picture; the other three holes make the
+kernel causal and give it its `lse`. `hint("06.flash_strong")` and `hint("06.flash_boss")` help.
 """
 
 # %% stub=["end = T  # Boss: where can the loop stop?", "# Boss: what else must hold for a key to be seen?", "l = l + tl.sum(p, axis=1)  # Strong: what about the sum so far?\nacc = tl.dot(p.to(v.dtype), v, acc)  # and the values so far?", "lse = tl.log(l)  # Boss: the logarithm of which sum is this?"]
@@ -662,9 +675,8 @@ for (d, dtype, bm, bn), f in zip(shapes, facts, strict=True):
 
 # %% [markdown]
 r"""
-40 KB, as counted. The larger ones add some room in which values change from one layout to another. Right in an interpreter
-does not mean that it runs on the card: the assignment is compiled for 64 × 64, D = 64 and float16, and elsewhere the check
-warns.
+40 KB, as counted. For D = 128 comes some room in which threads exchange values. Right in an interpreter does not mean that
+it runs on the card: the assignment is compiled for 64 × 64, D = 64 and float16, and elsewhere the check warns.
 
 ## Measured, if there is a card
 
@@ -711,7 +723,7 @@ in CUDA C++:
 | forward | causal | full |
 |---|---|---|
 | a kernel like the one above, with the blocks that suit it best | 248 | 313 |
-| `exp2` in place of `exp`, the factor $\log_2 e$ put into `scale` | 295 | 397 |
+| powers of 2 (`tl.exp2`) in place of `tl.exp`, the factor $\log_2 e$ put into `scale` | 295 | 397 |
 | no masks in blocks that are seen whole | 328 | 435 |
 | whole blocks in a loop of their own, then the diagonal | 414 | 435 |
 | cuDNN | 446–463 | |
