@@ -18,6 +18,7 @@ _COLOURS = {
     "--jq-text-color": INK,
     "--jq-mc-button-bg": "#ffffff",
     "--jq-numeric-input-bg": "#dfe4ea",
+    "--jq-numeric-input-label": "currentColor",  # it stands on the page, light or dark
     "--jq-correct-color": READ,
     "--jq-incorrect-color": OUTSIDE,
 }
