@@ -55,7 +55,7 @@ def examine(environ: dict[str, str] | None = None) -> Iterator[Line]:
     yield from _packages((ROOT / "requirements.txt").read_text(encoding="utf-8"))
     yield _sandbox()
     yield _compiler()
-    yield _sockets(environ)
+    yield from _sockets(environ)
     yield from _exchange(environ)
     yield from _disk(environ)
     if environ.get("TRITON_INTERPRET", "0") not in ("", "0"):
@@ -89,8 +89,8 @@ def _python() -> Iterator[Line]:
 
 
 def _packages(requirements: str) -> Iterator[Line]:
-    """One line if all packages are as pinned, else one for each that is not."""
-    wrong = 0
+    """One line if all packages are as pinned, else one for those missing and for each other one."""
+    missing, others = [], 0
     for line in requirements.splitlines():
         text = line.split("#")[0].strip()
         if not text:
@@ -98,24 +98,29 @@ def _packages(requirements: str) -> Iterator[Line]:
         wanted = Requirement(text)
         if wanted.marker and not wanted.marker.evaluate():
             continue
-        mend = f"pip install '{text.split(';')[0].strip()}'"
         try:
             found = version(wanted.name)
         except PackageNotFoundError:
-            wrong += 1
-            yield Line(RED, wanted.name, "is not installed.", mend)
+            missing.append(wanted.name)
             continue
         # torch calls its builds 2.13.0+cpu, 2.13.0+cu130: the part behind + is no other version.
         if not wanted.specifier.contains(found.split("+")[0]):
-            wrong += 1
+            others += 1
             yield Line(
                 # Versions next to ours mostly work, but Triton changes its IR between them.
-                RED if wanted.name == "triton" and found[:4] not in _TRITONS else YELLOW,
+                RED if wanted.name == "triton" and not found.startswith(_TRITONS) else YELLOW,
                 wanted.name,
                 f"is {found}, and requirements.txt says {wanted.specifier}.",
-                mend,
+                f"pip install '{text.split(';')[0].strip()}'",
             )
-    if not wrong:
+    if missing:
+        yield Line(
+            RED,
+            "packages",
+            f"{', '.join(missing)}: not installed.",
+            "pip install -r requirements.txt (make lab and make test do it)",
+        )
+    elif not others:
         yield Line(GREEN, "packages", "as requirements.txt says")
 
 
@@ -157,21 +162,24 @@ def _compiler() -> Line:
 # ---------------------------------------------------------------- places
 
 
-def _sockets(environ: dict[str, str]) -> Line:
+def _sockets(environ: dict[str, str]) -> Iterator[Line]:
     """Kernels that talk over sockets in files cannot have them under a long path."""
-    from jupyter_core.paths import jupyter_runtime_dir
-
+    try:
+        from jupyter_core.paths import jupyter_runtime_dir
+    except ModuleNotFoundError:
+        return  # the packages' line has said that Jupyter is missing
     place = environ.get("JUPYTER_RUNTIME_DIR") or jupyter_runtime_dir()
     length = len(os.fsencode(place)) + _KERNEL_SOCKET
     if length > _SOCKET_LIMIT:
-        return Line(
+        yield Line(
             RED,
             "socket path",
             f"sockets in {place} would have {length} bytes of path, and {_SOCKET_LIMIT} is the "
             "most: kernels would not start.",
             "export JUPYTER_RUNTIME_DIR=/run/user/$UID/jupyter, or another short directory",
         )
-    return Line(GREEN, "socket path", f"{length} of {_SOCKET_LIMIT} bytes")
+    else:
+        yield Line(GREEN, "socket path", f"{length} of {_SOCKET_LIMIT} bytes")
 
 
 def _exchange(environ: dict[str, str]) -> Iterator[Line]:

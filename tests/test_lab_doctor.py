@@ -101,10 +101,15 @@ def test_a_build_of_torch_is_no_other_version(monkeypatch):
     assert [line.state for line in doctor._packages("torch==2.13.0  # a remark")] == ["green"]
 
 
-def test_a_package_that_is_missing_or_for_another_system():
-    (line,) = doctor._packages("a-package-that-nobody-wrote==1; sys_platform == 'linux'")
-    assert line.state == "red" and line.mend == "pip install 'a-package-that-nobody-wrote==1'"
+def test_packages_that_are_missing_or_for_another_system():
+    (line,) = doctor._packages("nobody==1; sys_platform == 'linux'\nnobody-else==2")
+    assert line.state == "red" and line.text == "nobody, nobody-else: not installed."
     assert [x.state for x in doctor._packages("nobody==1; sys_platform == 'plan9'")] == ["green"]
+
+
+def test_without_jupyter_there_is_no_word_on_its_sockets(monkeypatch, no_cards):
+    monkeypatch.setitem(sys.modules, "jupyter_core.paths", None)
+    assert lines("socket path") == []
 
 
 def test_no_compiler(monkeypatch, tmp_path):

@@ -18,21 +18,24 @@ from lab_setup.gpulock import hold
 from lab_setup.gpus import current, gpus
 
 REPEATS = 5
-SIZE = 1 << 28
 
 
 def once(locked: bool) -> float:
-    """Median milliseconds of a copy of 1 GiB in float32."""
-    x = torch.rand(SIZE, device="cuda")
+    """Median milliseconds of a copy of an eighth of the card's memory.
+
+    That takes longer than the driver's time slice, or two processes would hardly meet.
+    """
+    size = torch.cuda.get_device_properties(0).total_memory // 32
+    x = torch.rand(size, device="cuda")
     y = torch.empty_like(x)
     said = []
     with hold(current(), tell=said.append) if locked else nullcontext():
         found = measure(
             lambda size: {"copy": lambda: y.copy_(x)},
-            [SIZE],
+            [size],
             bytes_of=lambda size: 8 * size,
             expect="",
-            rep=400,
+            rep=1000,
         )
     print(f"    {found.timings[0].ms:.4f} ms  {'; '.join(said)}", flush=True)
     return found.timings[0].ms
