@@ -3,7 +3,8 @@
 `python -m tests.device.cells 03_softmax lessons/05_matmul` makes a script of each of these texts,
 runs it in this process, and prints what a cell shows. Of an assignment: imports, solutions, GPU
 cells; no checks, no quiz. Of a lesson: the statements that ask for a card, and those that define
-what they name. Needs a GPU; CI only makes the scripts.
+what they name. A text that fails does not keep the others from running; the exit status is 1 then.
+Needs a GPU; CI only makes the scripts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import runpy
 import symtable
 import sys
 import tempfile
+import time
+import traceback
 from pathlib import Path
 
 import torch
@@ -100,16 +103,25 @@ def main(names: list[str]) -> int:
     if not torch.cuda.is_available():
         print("No card here: these cells would only say what they expect.")
         return 2
+    failed = []
     for name in names:
         print(f"== {name}", flush=True)
+        start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             lesson = name.startswith("lessons/")
             text = (COURSE / f"{name if lesson else f'assignments/{name}'}.py").read_text("utf-8")
             script = script_of_lesson(text) if lesson else script_of(text)
             path = Path(folder) / "cells.py"  # a file, because Triton reads a kernel's source
             path.write_text(script, encoding="utf-8")
-            runpy.run_path(str(path), run_name="cells")
-    return 0
+            try:
+                runpy.run_path(str(path), run_name="cells")
+            except Exception:
+                traceback.print_exc(file=sys.stdout)
+                failed.append(name)
+        print(f"== {name} took {time.perf_counter() - start:.0f} s", flush=True)
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
