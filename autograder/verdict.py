@@ -155,15 +155,18 @@ def _examples(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
     return "; ".join(parts)
 
 
+NARROW = (  # a sentence that explains; nothing has to be asked behind it
+    "All differences are below 1 % of the largest value, as when a sum or a factor is kept in a "
+    "type narrower than float32."
+)
+
+
 def _nearly(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
     """A sentence where every difference is as small as that of roundings to 8 or 11 bits."""
     largest = np.abs(want[np.isfinite(want)]).max(initial=0.0)
     if not np.abs(got - want)[bad].max() <= largest / 128:  # NaN is no small difference
         return ""
-    return (
-        " All differences are below 1 % of the largest value, as when a sum or a factor is kept in "
-        "a type narrower than float32."
-    )
+    return f" {NARROW}"
 
 
 def _number(x: float) -> str:

@@ -23,6 +23,7 @@ from autograder.records import (
     Verdict,
 )
 from autograder.render.explain import NOTES, faults
+from autograder.render.html import verdict_html
 from autograder.render.json import verdict_json
 from autograder.render.neutral import count, neutral, spaced
 from autograder.render.text import WIDTH, hints_text, verdict_text
@@ -328,6 +329,23 @@ def test_hints_come_one_after_the_other():
     assert hints_text(EXERCISE, 9) == hints_text(EXERCISE, 3)
     assert "Think" not in hints_text(EXERCISE, 0)
     assert hints_text(replace(EXERCISE, hints=()), 1) == "02.add has no hints."
+
+
+def test_a_warning_about_several_lines_is_told_once():
+    said = "tl.dot (line {}) is exact here."
+    lone = "The descriptor (line 9) has a stride."
+    told = replace(passed(), warnings=(said.format(5), lone, said.format(12), said.format(30)))
+    text = verdict_text(told, EXERCISE)
+    assert "note: tl.dot (lines 5, 12 and 30) is exact here." in text and lone in text
+    assert text.count("exact here") == 1
+    assert "(lines 5, 12 and 30)" in verdict_html(told, EXERCISE)
+
+
+@pytest.mark.parametrize("room", range(60, 92))
+def test_a_number_with_a_gap_stays_on_one_line(room):
+    sentence = "x" * (room - 14) + " 40 960 of 101 376 bytes"
+    text = verdict_text(replace(passed(), warnings=(sentence,)), EXERCISE)
+    assert "40 960" in text and "101 376" in text
 
 
 # ---------------------------------------------------------------- JSON

@@ -14,7 +14,7 @@ from autograder.checking import check_functions
 from autograder.exercises import quiz
 from autograder.exercises.inputs import make
 from autograder.floats import rounded
-from autograder.records import FINDING_KINDS, Case, Exercise, Rejected, Verdict
+from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Case, Exercise, Rejected, Verdict
 from autograder.solutions import load_solution
 
 ROOT = Path(__file__).resolve().parent
@@ -64,7 +64,7 @@ def expected_of(path: Path) -> tuple[str, set[str], bool]:
     assert first.startswith("# expect: "), f"{path.name} does not say what to expect"
     kind, *aspects = first.removeprefix("# expect: ").split()
     assert kind in FINDING_KINDS
-    return kind, set(aspects), second == "# cases: hidden"
+    return kind, set(aspects) or {ASPECT_OF_KIND[kind]}, second == "# cases: hidden"
 
 
 # Where mistakes show: ragged edges, an empty loop, strides that are no row length, narrow types.

@@ -14,7 +14,9 @@ from autograder.checking import check_functions
 from autograder.exercises import quiz
 from autograder.floats import rounded
 from autograder.judging import inputs_of
-from autograder.records import FINDING_KINDS, Case, Exercise, Rejected, Verdict
+from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Case, Exercise, Rejected, Verdict
+from autograder.render.html import verdict_html
+from autograder.render.text import verdict_text
 from autograder.solutions import load_solution
 
 ROOT = Path(__file__).resolve().parent
@@ -60,12 +62,12 @@ def test_right_work_has_full_marks_on_hidden_cases(id):
 
 
 def expected_of(path: Path) -> tuple[str, set[str]]:
-    """``# expect: kind aspect …`` in the first line."""
+    """``# expect: kind aspect …`` in the first line; without an aspect, the kind's own."""
     first = path.read_text().splitlines()[0]
     assert first.startswith("# expect: "), f"{path.name} does not say what to expect"
     kind, *aspects = first.removeprefix("# expect: ").split()
     assert kind in FINDING_KINDS
-    return kind, set(aspects)
+    return kind, set(aspects) or {ASPECT_OF_KIND[kind]}
 
 
 # Where mistakes show: ragged ends, blocks of unequal sides, other layouts, size, narrow types.
@@ -124,7 +126,9 @@ def test_a_narrow_accumulator_fails_with_the_sentence_that_explains_it(level, ho
     result = judged(path, [near_one], replace(exercise, compiled=None))
     (finding,) = result.findings
     assert finding.kind == "values" and "values of o are wrong" in finding.message
-    assert "kept in a type narrower than float32" in finding.message
+    assert finding.message.endswith("kept in a type narrower than float32.")
+    shown = " ".join(verdict_text(result, exercise).split())
+    assert finding.message in shown and finding.message in verdict_html(result, exercise)
 
 
 # ---------------------------------------------------------------- tables

@@ -43,9 +43,10 @@ _NOTES = {
     "number of lse?",
     "race": "Which queries of which head belong to this program, and to no other?",
     "traffic": "Which blocks of keys can the queries of this block see at all? The loop may end "
-    "there.",
-    "values": "Take T = 3 and a block of two keys: what are m, l and acc after the first block, "
-    "and by what are l and acc multiplied when the second brings a larger maximum?",
+    "there. Lanes that are read beyond T count as well.",
+    "values": "Take T = 3 and a block of two keys: what are m, l and acc after the first block? By "
+    "what are l and acc multiplied when the second brings a larger maximum, and what does its lane "
+    "beyond T add?",
     "torch_computed": "Which line computes the result, one in the kernel or one in Python? A view "
     "is free; .contiguous(), reshape of a strided tensor and repeat_interleave copy.",
     "compile": "What does the message name: a shape, a type, or the bytes that the blocks of all "
@@ -119,9 +120,9 @@ BOSS = Exercise(
     ),
     notes=_NOTES
     | {
-        "values": "If only lse is wrong: it is the logarithm of Σ exp(s), with the natural "
-        "logarithm and the maximum added again. If only o is: does the mask come before the "
-        "maximum, and does query i see key i?",
+        "values": "If it is o: does the mask come before the maximum, and does query i see key i? "
+        "If o is right and it is lse: that is ln Σ exp(s), the natural logarithm, with the maximum "
+        "added again.",
     },
 )
 

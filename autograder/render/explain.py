@@ -5,6 +5,7 @@ Everything returned is already neutral (see ``neutral``); a page still has to es
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from autograder.records import (
     aspect_of,
 )
 from autograder.render.neutral import neutral
+from autograder.verdict import NARROW
 
 __all__ = [
     "NOTES",
@@ -29,8 +31,10 @@ __all__ = [
     "head_message",
     "head_points",
     "head_word",
+    "warnings_of",
 ]
 
+_LINE = re.compile(r"\(line (\d+)\)")
 SYMBOL = {"pass": "✓", "fail": "✗", "could_not_check": "?", "not_reached": "–"}
 WORDS = {
     "pass": "pass",
@@ -118,6 +122,8 @@ def faults(verdict: Verdict, exercise: Exercise | None = None) -> tuple[Fault, .
         note = "" if finding.kind in asked else notes.get(finding.kind, "")
         if note and finding.kind == "unwritten" and _masked_off(finding, shown_on):
             note = _MASKED_OFF
+        if finding.message.endswith(NARROW):
+            note = ""
         note = neutral(note, 240)
         asked.add(finding.kind)
         told.append(
@@ -139,6 +145,20 @@ def first_faults(verdict: Verdict, exercise: Exercise | None) -> tuple[tuple[Fau
     quiz = _is_form(verdict) or (exercise is not None and exercise.machine == "quiz")
     shown = told if quiz else told[:FINDINGS]
     return shown, len(told) - len(shown)
+
+
+def warnings_of(verdict: Verdict) -> list[str]:
+    """The warnings, neutral; those that differ in nothing but a line are one, with all lines."""
+    lines: dict[str, list[str]] = {}
+    for text in verdict.warnings:
+        found = _LINE.search(text)
+        key = _LINE.sub("(line)", text, count=1)
+        lines.setdefault(key, []).append(found[1] if found else "")
+    merged = []
+    for text, (*others, last) in lines.items():
+        where = f"lines {', '.join(others)} and {last}" if others else f"line {last}"
+        merged.append(neutral(text.replace("(line)", f"({where})", 1) if last else text, 300))
+    return merged
 
 
 def _masked_off(finding: Finding, shown_on: dict[Finding, list[CaseResult]]) -> bool:

@@ -22,6 +22,7 @@ from autograder.render.explain import (
     head_message,
     head_points,
     head_word,
+    warnings_of,
 )
 from autograder.render.facts import (
     cases_sentence,
@@ -289,8 +290,8 @@ def _cases(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
 
 def _warnings(verdict: Verdict) -> str:
     return "".join(
-        f'<p style="margin:0.3em 0"><b>note</b> {_t(text, 300)}</p>'
-        for text in verdict.warnings[:5]
+        f'<p style="margin:0.3em 0"><b>note</b> {escape(text)}</p>'
+        for text in warnings_of(verdict)[:5]
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from autograder.records import Exercise, Verdict
@@ -13,6 +14,7 @@ from autograder.render.explain import (
     head_message,
     head_points,
     head_word,
+    warnings_of,
 )
 from autograder.render.facts import (
     cases_sentence,
@@ -26,6 +28,7 @@ from autograder.render.public import public_view
 __all__ = ["hints_text", "public_view", "verdict_text"]
 
 WIDTH = 92
+_GAP = re.compile(r"(?<=\d) (?=\d{3}\b)")
 LINES = 5  # of one finding, at most
 
 
@@ -75,9 +78,8 @@ def _facts(verdict: Verdict, exercise: Exercise | None) -> str:
     lines = []
     for name, sentence in facts:
         if sentence:
-            lines += textwrap.wrap(
+            lines += _wrap(
                 sentence,
-                WIDTH,
                 initial_indent=f"  {name:<9} ",
                 subsequent_indent=" " * 12,
                 max_lines=3,
@@ -112,7 +114,7 @@ def _finding(fault: Fault) -> str:
 
 
 def _warnings(verdict: Verdict) -> str:
-    return "\n".join(_wrapped("note: " + neutral(text, 300), 3) for text in verdict.warnings[:3])
+    return "\n".join(_wrapped("note: " + text, 3) for text in warnings_of(verdict)[:3])
 
 
 def _wrapped(text: str, most: int) -> str:
@@ -121,9 +123,13 @@ def _wrapped(text: str, most: int) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
-    )
+    return _wrap(text, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _wrap(text: str, **how) -> list[str]:
+    """Lines of at most WIDTH; a number such as ``40 960`` stays on one of them."""
+    whole = _GAP.sub("\xa0", text)
+    return [line.replace("\xa0", " ") for line in textwrap.wrap(whole, WIDTH, **how)]
 
 
 def hints_text(exercise: Exercise, opened: int = 1) -> str:
