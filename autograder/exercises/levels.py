@@ -13,7 +13,8 @@ def reached(asked: Iterable[Exercise], points: Mapping[str, float | None]) -> st
     """The highest level of an assignment that has full points in all of its exercises, or "".
 
     ``asked`` are the assignment's exercises, the easiest level first; ``points`` are by exercise
-    id, None or missing where nothing is decided. A level counts whatever came of those below it.
+    id, None or missing where nothing is decided. Whatever came of those below: a level asks for all
+    that they ask for.
     """
     levels: dict[str, bool] = {}
     for exercise in asked:
