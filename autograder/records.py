@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+# What messages call a copy by torch of one of the call's inputs, in the place of an argument.
+COPIED_INPUT = "(torch copy of an input)"
+
 FINDING_KINDS = (
     "out_of_bounds",
     "uninitialised",
@@ -353,6 +356,19 @@ class ProgramOrder:
 
 
 @dataclass(frozen=True)
+class Clue:
+    """A question that fits where one case fails and another passes; both by their labels.
+
+    It stands in for the exercise's note on findings of ``kind``.
+    """
+
+    kind: str
+    wrong: str
+    right: str  # "": whatever the others do
+    question: str
+
+
+@dataclass(frozen=True)
 class Exercise:
     """What is asked and how it is judged. Functions get NumPy float64 arrays.
 
@@ -389,6 +405,8 @@ class Exercise:
     order: ProgramOrder | None = None
     compiled: Case | None = None  # the case whose blocks and dtype the compile proof grades
     notes: Mapping[str, str] = field(default_factory=dict)  # finding kind -> what to look at
+    clues: tuple[Clue, ...] = ()  # the first that fits takes a note's place
+    in_place: bool = False  # strided inputs are read where they lie: a copy made by torch fails
 
     @property
     def max_points(self) -> float:

@@ -106,8 +106,8 @@ def test_too_much_shared_memory():
     # Two tiles of fp32 a stage, two of the three stages in flight: 2 * 4 * 64 * (128 + 128).
     assert facts.shared == 131072
     assert facts.error == (
-        "needs 131072 bytes of shared memory a block, the RTX 4080 has 101376: "
-        "smaller tiles or fewer stages"
+        f"{facts.kernel} needs 131072 bytes of shared memory a block, the RTX 4080 has 101376: "
+        "use smaller tiles or fewer stages."
     )
 
 

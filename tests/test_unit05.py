@@ -15,7 +15,9 @@ from autograder.exercises import quiz
 from autograder.exercises.inputs import make
 from autograder.floats import rounded
 from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Case, Exercise, Rejected, Verdict
+from autograder.render.explain import faults
 from autograder.solutions import load_solution
+from autograder.verdict import NARROW
 
 ROOT = Path(__file__).resolve().parent
 SUBMISSIONS = ROOT / "submissions"
@@ -133,7 +135,7 @@ def test_row_major_order_passes_matmul_and_fails_grouping():
 
 def test_the_right_order_of_one_configuration_does_not_cover_for_another():
     result = judged(SUBMISSIONS / "wrong" / "05_grouping_one_config_row_major.py")
-    assert "(autotune configuration 1)" in result.findings[0].message
+    assert "(autotune configuration 1, counted from 0" in result.findings[0].message
 
 
 def test_counting_alone_earns_nothing():
@@ -258,6 +260,59 @@ def test_hints_and_notes_speak_to_students():
         assert set(exercise.notes) == set(FINDING_KINDS)
         for kind, note in exercise.notes.items():
             assert len(note) <= 240, f"the note on {kind} would be cut"
+        labels = {case.label for case in exercise.cases}
+        for clue in exercise.clues:
+            assert clue.kind in FINDING_KINDS and len(clue.question) <= 240
+            assert {clue.wrong, clue.right or clue.wrong} <= labels
+
+
+def notes_of(path: Path, id: str) -> dict[str, str]:
+    """The question that is asked on each kind of finding."""
+    exercise = replace(exercises.get(id), compiled=None)
+    asked: dict[str, str] = {}
+    for fault in faults(judged(path, exercise=exercise), exercise):
+        asked.setdefault(fault.finding.kind, fault.note)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "name, kind, words",
+    [
+        ("05_matmul_sum_starts_anew", "values", "where the loop has one step"),
+        ("05_matmul_last_step_forgotten", "values", "wrong at ragged edges"),
+        ("05_matmul_strides_of_a_ignored", "values", "right where rows lie one behind the other"),
+        ("05_matmul_strides_of_a_swapped", "out_of_bounds", "which stride belongs to the rows"),
+        ("05_matmul_empty_k_unwritten", "unwritten", "K = 0 asks for zeros"),
+        ("05_matmul_programs_swapped", "unwritten", "along which axis of the grid"),
+        ("05_matmul_missing_k_mask", "out_of_bounds", "Which of M, N and K belong in the mask of"),
+        ("05_matmul_sum_in_float16", "values", ""),  # the finding itself says "kept in a type …"
+        ("05_matmul_contiguous_copies", "traffic", ""),
+        ("05_grouping_last_group_full", "unwritten", "3 × 2 tiles"),
+        ("05_matmul_bias_gelu_bias_by_row", "values", "z is the bias alone"),
+    ],
+)
+def test_the_question_fits_what_the_cases_say(name, kind, words):
+    id = next(i for i in KERNELS if name.startswith(i.replace(".", "_")))
+    asked = notes_of(SUBMISSIONS / "wrong" / f"{name}.py", id)[kind]
+    assert (words in asked) if words else asked == ""
+
+
+@pytest.mark.parametrize("label", ["a transposed", "b transposed", "every second column"])
+def test_a_copy_of_an_input_fails_wherever_there_is_one(label):
+    cases = [case for case in exercises.get("05.matmul").cases if case.label == label]
+    result = judged(SUBMISSIONS / "wrong" / "05_matmul_contiguous_copies.py", cases)
+    assert [f.kind for f in result.findings] == ["traffic"]
+    assert "torch copied" in result.findings[0].message
+
+
+def test_a_wrong_formula_is_not_taken_for_a_narrow_type():
+    """gelu by erf differs by less than 1 % of the largest value, and where values are small."""
+    exercise = replace(exercises.get("05.matmul_bias_gelu"), compiled=None)
+    result = judged(
+        SUBMISSIONS / "wrong" / "05_matmul_bias_gelu_erf_form.py", exercise.cases[:1], exercise
+    )
+    assert [f.kind for f in result.findings] == ["values"]
+    assert NARROW not in result.findings[0].message
 
 
 def test_the_quiz_key_gives_full_marks_and_nothing_else_does():

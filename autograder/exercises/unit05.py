@@ -14,7 +14,7 @@ import numpy as np
 from autograder.exercises.quiz import quiz
 from autograder.exercises.roundings import DIVIDE, EXP, FLUSHED, U, of_sum, stored
 from autograder.ir.cards import card
-from autograder.records import Case, Exercise, ProgramOrder, Tensor
+from autograder.records import Case, Clue, Exercise, ProgramOrder, Tensor
 
 _TILE = 32  # the limit asks for tiles of at least this
 _LEAST = 64  # what a side counts as that is shorter: one tile, which a kernel may wrap round
@@ -160,8 +160,8 @@ _NOTES = {
     "uninitialised": "Which load reads a tensor before anything was stored there?",
     "undefined_lane": "A lane beyond K takes part in every sum of its row and column. What must it "
     "read, so that it adds nothing?",
-    "unwritten": "How many tiles cover M rows, how many cover N columns, and which program owns "
-    "the last one?",
+    "unwritten": "How many tiles cover M rows, how many cover N columns, and along which axis of "
+    "the grid do your programs count which? Is the mask of the store true for every element?",
     "race": "Which tile belongs to program pid, and to no other program?",
     "traffic": "A tile of BLOCK_M × BLOCK_N reads BLOCK_M + BLOCK_N numbers for each step along K. "
     "What does twice the side do to the number of tiles?",
@@ -169,10 +169,71 @@ _NOTES = {
     "lane, and what do those beyond K add to the sum?",
     "torch_computed": "Which line computes the result, one in the kernel or one in Python? .t() "
     "makes a view and is free; .contiguous() copies.",
-    "compile": "What does the message name: a shape, a type, or the bytes that the tiles of all "
-    "stages take in shared memory?",
-    "interface": "Compare the function's signature and what it returns with the exercise's text.",
+    "compile": "",  # Triton's sentence says what to do
+    "interface": "",  # the sentence says what was asked for
 }
+
+_BY_STRIDES = (
+    "It is right where rows lie one behind the other. How far apart are two neighbours along each "
+    "axis here, and does the kernel get that number, from .stride(), in the right place?"
+)
+_EMPTY_K = (
+    "K = 0 asks for zeros. Does a program run when the loop has no step to take, and does it store "
+    "its tile?"
+)
+_WHOLE_TILES = (
+    "Whole tiles come out wrong too, where no mask is needed. Take M = N = K = 2: which number "
+    "does each lane of a and b read? Rows, columns and ks each go with a stride of their own."
+)
+# What the cases that pass say of the fault.
+_CLUES = (
+    Clue("out_of_bounds", "every second column", "sizes that divide nothing", _BY_STRIDES),
+    Clue(
+        "out_of_bounds",
+        "whole tiles",
+        "",
+        "Which of M, N and K belong in this mask? Whole tiles, which need none, are wrong as well: "
+        "which stride belongs to the rows of this tile, which to its columns?",
+    ),
+    Clue("unwritten", "an empty K", "sizes that divide nothing", _EMPTY_K),
+    Clue(
+        "values",
+        "whole tiles",
+        "K smaller than a tile",
+        "It is right where the loop has one step and wrong where it has several. What does a "
+        "second step read, and what does it do with the sum of the first?",
+    ),
+    Clue("values", "whole tiles", "", _WHOLE_TILES),
+    Clue(
+        "values",
+        "sizes that divide nothing",
+        "whole tiles",
+        "It is right where tiles fit and wrong at ragged edges. Take K = 3 and BLOCK_K = 4: how "
+        "many steps does the loop take, what do lanes beyond K hold, and which lanes are stored?",
+    ),
+    Clue("values", "a transposed", "sizes that divide nothing", _BY_STRIDES),
+    Clue("values", "b transposed", "sizes that divide nothing", _BY_STRIDES),
+    Clue("values", "every second column", "sizes that divide nothing", _BY_STRIDES),
+    Clue("values", "an empty K", "sizes that divide nothing", _EMPTY_K),
+    Clue(
+        "values",
+        "float16",
+        "sizes that divide nothing",
+        "It is right in float32 and wrong in a narrower type. Where is a number rounded to that "
+        "type before the last line stores it?",
+    ),
+)
+# With an epilogue, K = 0 leaves gelu of the bias: it tells the two halves apart.
+_BIAS_CLUES = (
+    Clue(
+        "values",
+        "an empty K",
+        "",
+        "It is wrong for K = 0 too, where z is the bias alone. Which number of the bias belongs to "
+        "column j of the result, and what is gelu of it, step by step, by hand?",
+    ),
+    *(clue for clue in _CLUES if clue.wrong != "every second column"),  # no such case here
+)
 
 _COMPILED = _case("compiled", 512, 512, 512, "bfloat16")
 
@@ -204,6 +265,13 @@ MATMUL = Exercise(
         'rounded to TF32 unless tl.dot gets input_precision="ieee".',
     ),
     notes=_NOTES,
+    clues=_CLUES,
+    in_place=True,
+)
+
+_ONE_EACH = (
+    "How many programs, how many tiles? Write down the tile of each program for 3 × 2 tiles in "
+    "groups of 2 rows (the last has one): is any tile missing, taken twice, or off every mask?"
 )
 
 GROUPING = Exercise(
@@ -235,11 +303,19 @@ GROUPING = Exercise(
     | {
         "traffic": "Which tiles do 76 neighbouring programs own? Count the rows of a and the "
         "columns of b that they read together, and look for a shape with fewer.",
-        "unwritten": "The last group may have fewer rows than the others. Does every tile still "
-        "have exactly one program?",
-        "race": "The last group may have fewer rows than the others. Does every tile still have "
-        "exactly one program?",
+        "unwritten": _ONE_EACH,
+        "race": _ONE_EACH,
     },
+    clues=(
+        Clue(
+            "out_of_bounds",
+            "the model's 2048²",
+            "",
+            "2048 is a multiple of every tile, so the mask in M or N is not it. Are there as many "
+            "programs as tiles, in each configuration? Which tile does the named program take?",
+        ),
+    ),
+    in_place=True,
 )
 
 MATMUL_BIAS_GELU = Exercise(
@@ -267,11 +343,13 @@ MATMUL_BIAS_GELU = Exercise(
     ),
     notes=_NOTES
     | {
-        "traffic": "The result of the matmul should not travel to memory and back before the bias "
-        "and gelu. Where is it when the loop along K ends?",
-        "values": "Which number of the bias belongs to which column of the tile? Does gelu work on "
-        "the float32 sum or on a rounded one, and does its exponential overflow for z = 1000?",
+        "traffic": "Which numbers travel more than once, through the argument that is named? The "
+        "sum lies in registers when the loop along K ends; of the bias a tile needs BLOCK_N.",
+        "values": "Does the product come out right without bias and gelu? Does gelu work on the "
+        "float32 sum or on a rounded one, and does its exponential overflow for z = 1000?",
     },
+    clues=_BIAS_CLUES,
+    in_place=True,
 )
 
 QUIZ = quiz(

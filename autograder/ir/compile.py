@@ -116,8 +116,8 @@ def _facts(kernel: Kernel, row: Card, options: dict, answer: dict) -> CompileFac
         error = _sentence(answer["failure"], answer["detail"], row, options)
     elif answer["shared"] > row.shared_per_block:
         error = (
-            f"needs {answer['shared']} bytes of shared memory a block, the {row.name} has "
-            f"{row.shared_per_block}: smaller tiles or fewer stages"
+            f"{kernel.name} needs {answer['shared']} bytes of shared memory a block, the "
+            f"{row.name} has {row.shared_per_block}: use smaller tiles or fewer stages."
         )
     return CompileFacts(
         kernel=kernel.name,

@@ -64,8 +64,8 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"must have equal reduction dimensions|First input shape .* second input shape",
-        "tl.dot(a, b) needs as many columns in `a` as rows in `b`. One of the two may have to be "
-        "transposed (tl.trans).",
+        "tl.dot(a, b) needs as many columns in `a` as rows in `b`. Look at where [:, None] "
+        "and [None, :] stand in their loads, or transpose one (tl.trans).",
     ),
     (
         r"Both operands must be same dtype. Got (\w+) and (\w+)",
@@ -145,6 +145,11 @@ _REASONS: tuple[tuple[str, str], ...] = (
     (
         r"program_id axis must be 0, 1, or 2",
         "a grid has the axes 0, 1 and 2.",
+    ),
+    (
+        r"invalid axis -?\d+\. Expected -?\d+ <= axis < 0\b",
+        "this reduces a block, and got a single number. Of two numbers, tl.minimum(x, y) is the "
+        "smaller and tl.maximum(x, y) the larger.",
     ),
     (
         r"invalid axis (-?\d+)\. Expected (-?\d+) <= axis < (\d+)",

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from autograder.records import (
+    COPIED_INPUT,
     Aspect,
     CaseResult,
     Exercise,
@@ -116,14 +117,16 @@ def faults(verdict: Verdict, exercise: Exercise | None = None) -> tuple[Fault, .
     quiz = exercise is not None and exercise.machine == "quiz"
     notes = {} if quiz else NOTES | dict(exercise.notes if exercise else {})
     names = [aspect.name for aspect in verdict.aspects]
+    clues = {} if quiz or exercise is None else _clues(verdict, exercise)
     asked: set[str] = set()
     told = []
     for key, finding in first.items():
-        note = "" if finding.kind in asked else notes.get(finding.kind, "")
-        if note and finding.kind == "unwritten" and _masked_off(finding, shown_on):
+        note = "" if finding.kind in asked else clues.get(finding.kind, notes.get(finding.kind, ""))
+        masked_off = finding.kind == "unwritten" and _masked_off(finding, shown_on)
+        if masked_off and note and "mask" not in note:  # unless it speaks of the mask itself
             note = _MASKED_OFF
-        if finding.message.endswith(NARROW):
-            note = ""
+        if finding.message.endswith(NARROW) or finding.argument == COPIED_INPUT:
+            note = ""  # these say where to look
         note = neutral(note, 240)
         asked.add(finding.kind)
         told.append(
@@ -159,6 +162,17 @@ def warnings_of(verdict: Verdict) -> list[str]:
         where = f"lines {', '.join(others)} and {last}" if others else f"line {last}"
         merged.append(neutral(text.replace("(line)", f"({where})", 1) if last else text, 300))
     return merged
+
+
+def _clues(verdict: Verdict, exercise: Exercise) -> dict[str, str]:
+    """For each kind of finding the question of the first clue that fits, by the public cases."""
+    status = {r.case.label: r.status for r in verdict.cases if not r.case.hidden}
+    fitting: dict[str, str] = {}
+    for clue in exercise.clues:
+        right = not clue.right or status.get(clue.right) == "pass"
+        if right and status.get(clue.wrong) == "fail":
+            fitting.setdefault(clue.kind, clue.question)
+    return fitting
 
 
 def _masked_off(finding: Finding, shown_on: dict[Finding, list[CaseResult]]) -> bool:

@@ -276,9 +276,9 @@ def _cases(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
         if result.limit is not None:
             moved += f" of {spaced(result.limit)}"
         error = "" if result.max_error is None else f"{result.max_error:.2g}"
-        sizes = ", ".join(
-            f"{_t(name, 30)} = {_t(size, 30)}" for name, size in result.case.sizes.items()
-        )
+        told = {name: size for name, size in result.case.sizes.items() if name != "counted"}
+        sizes = ", ".join(f"{_t(name, 30)} = {_t(size, 30)}" for name, size in told.items())
+        sizes += ", only addresses" if result.case.sizes.get("counted") else ""
         label = _t(result.case.label, 60) + (f' <span style="{_MUTED}">hidden</span>' * hidden)
         rows.append((_mark(result.status), label, sizes, moved, error))
     head = ("", "case", "sizes", "elements moved, limit", "error ÷ bound (right up to 1)")

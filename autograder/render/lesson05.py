@@ -164,8 +164,8 @@ def tile_roof(sides: Sequence[int], itemsize: int = 2, name: str = DEFAULT) -> F
         figure = new_figure(
             2.5,
             f"{row.name}: tiles of 128 × 128 are not enough, if every load goes to memory",
-            f"predicted: the smaller of {row.bandwidth:g} GB/s × FLOP a byte and the tensor cores' "
-            f"{row.bf16_tflops:g} TFLOP/s; they meet at {ridge:.0f} FLOP a byte",
+            f"predicted: {row.bandwidth:g} GB/s × FLOP a byte, up to {row.bf16_tflops:g} TFLOP/s; "
+            f"the tensor cores are busy from {ridge:.0f} FLOP a byte on",
         )
         axes = figure.subplots()
         for at, side in enumerate(sides):
@@ -176,6 +176,8 @@ def tile_roof(sides: Sequence[int], itemsize: int = 2, name: str = DEFAULT) -> F
             foot = speed + 2 if speed < 0.75 * row.bf16_tflops else row.bf16_tflops + 2
             axes.text(at, foot, words, ha="center", va="bottom", fontsize=8.8, color=INK)
         axes.axhline(row.bf16_tflops, color=OUTSIDE, linewidth=1.0, linestyle="--")
+        said = f"all that the tensor cores can do: {row.bf16_tflops:g} TFLOP/s"
+        axes.text(-0.4, row.bf16_tflops + 2, said, va="bottom", fontsize=8.8, color=OUTSIDE)
         axes.set_xticks(range(len(sides)), [f"{side} × {side}" for side in sides])
         axes.set_ylim(0, row.bf16_tflops * 1.35)
         axes.set_ylabel("TFLOP/s")
@@ -195,12 +197,12 @@ def orders(maps: Mapping[str, Sequence[tuple[int, int]]], at_once: int) -> Figur
     tiles = next(iter(maps.values()))
     rows, columns = (1 + max(axis) for axis in zip(*tiles, strict=True))
     read = {name: _strips(order[:at_once]) for name, order in maps.items()}
-    said = ", ".join(f"{name}: {len(a)} of a and {len(b)} of b" for name, (a, b) in read.items())
     with look():
         figure = new_figure(
             3.5,
             f"{at_once} programs at a time share strips: the squarer they stand, the fewer",
-            f"{rows} × {columns} tiles; strips read together, {said}",
+            f"{rows} × {columns} tiles; light to dark: the order of program ids; blue: the strips "
+            "that they read",
         )
         for axes, (name, order) in zip(
             figure.subplots(1, len(maps), squeeze=False)[0], maps.items(), strict=True
@@ -228,19 +230,21 @@ def _order(axes: Axes, name, order, at_once, rows, columns, read) -> None:
     axes.add_patch(grey)
     for number, (row, column) in enumerate(order[:at_once]):
         colour = shades(0.15 + 0.8 * number / at_once)
-        axes.add_patch(Rectangle((column, -row - 1), 0.94, 0.94, facecolor=colour))
+        axes.add_patch(Rectangle((column, -row - 1), _SIDE, _SIDE, facecolor=colour))
     for row in range(rows):
         colour = READ if row in read[0] else CELL
-        axes.add_patch(Rectangle((-1.7, -row - 1), 1.1, 0.94, facecolor=colour))
+        axes.add_patch(Rectangle((-1.7, -row - 1), 1.1, _SIDE, facecolor=colour))
     for column in range(columns):
         colour = READ if column in read[1] else CELL
-        axes.add_patch(Rectangle((column, 0.6), 0.94, 1.1, facecolor=colour))
-    axes.text(-2.0, -rows / 2, "rows of a", rotation=90, ha="right", va="center", **_SMALL)
-    axes.text(columns / 2, 1.9, "columns of b", ha="center", va="bottom", **_SMALL)
+        axes.add_patch(Rectangle((column, 0.6), _SIDE, 1.1, facecolor=colour))
+    said = [f"{len(strips)} strips of {name}" for strips, name in zip(read, "ab", strict=True)]
+    axes.text(-2.0, -rows / 2, said[0], rotation=90, ha="right", va="center", **_SMALL)
+    axes.text(columns / 2, 1.9, said[1], ha="center", va="bottom", **_SMALL)
     path = np.array(order[:at_once], np.float64)
-    axes.plot(path[:, 1] + 0.47, -path[:, 0] - 0.53, color=OUTSIDE, linewidth=0.7)
+    axes.plot(path[:, 1] + _SIDE / 2, -path[:, 0] - 1 + _SIDE / 2, color=OUTSIDE, linewidth=0.7)
 
 
+_SIDE = 0.8  # of a tile; what is left to 1 is a gap that stays visible in a small picture
 _SMALL = dict(fontsize=8.5, color=MUTED)
 
 

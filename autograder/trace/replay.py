@@ -15,6 +15,7 @@ from autograder.floats import ITEMSIZE, is_float, rounded
 from autograder.ir import memory as mem
 from autograder.ir.memory import Buffer
 from autograder.records import (
+    COPIED_INPUT,
     Allocate,
     Constant,
     Copy,
@@ -198,7 +199,8 @@ class _Replay(Launches):
         if old.foreign:
             new.foreign += [f for f in old.foreign if f not in new.foreign]
         n = math.prod(source.shape)
-        self.count(Traffic("(torch copy)", ITEMSIZE[source.dtype], n, n))
+        name = COPIED_INPUT if source.buffer in self.inputs else "(torch copy)"
+        self.count(Traffic(name, ITEMSIZE[source.dtype], n, n))
 
     def foreign(self, event: Foreign) -> None:
         for view in event.outputs:

@@ -29,6 +29,7 @@ from autograder.checking import inspect_call
 from autograder.compiled import facts_of
 from autograder.ir.cards import card
 from autograder.ir.l2 import EFFECTIVE, fetched, grouped, matmul_programs
+from autograder.render.figures import program_map
 from autograder.render.inspected import show
 from autograder.render.lesson05 import addresses, epilogue, fetches, formats, orders, tile_roof
 from autograder.render.player import player
@@ -221,7 +222,7 @@ float32, and `.to(...)` stands behind the loop.
 
 Tensor cores multiply float16 and bfloat16. For float32 operands they have **TF32**, whose fraction has 10 bits in
 place of 23. On cards since Ampere `tl.dot` uses it for float32 unless you say `input_precision="ieee"`: then the
-product leaves the tensor cores for the plain float32 units.
+product leaves the tensor cores for the plain float32 units. (IEEE 754 is the standard that says how float32 rounds.)
 """
 
 # %%
@@ -270,7 +271,7 @@ if gpu("about 1e-2 for tf32 and 1e-5 for ieee, as in the simulation."):
 
 # %% [markdown]
 r"""
-For training in bfloat16 this is no concern. Where a float32 result is right on the CPU and off in the fourth digit on
+For training in bfloat16 this is no concern, and the check accepts either. Where a float32 result is right on the CPU and off in the fourth digit on
 the card, it is the first thing to look at.
 
 ## Your turn: matmul
@@ -333,8 +334,9 @@ r"""
 Even 128² would stand still half of the time. Why not 256²? `acc` has one float32 for each element of the tile, and
 all of it stays in registers: 65 536 × 4 bytes is all that one SM has. And the two tiles of a step wait in shared
 memory, in several **stages**, so that the loads of later steps are under way while the tensor cores work on this
-one. In bfloat16 a tile of 128 × 32 has 8 KB, so has one of 32 × 128; three stages of both have 48 KB, and a block on
-compute capability 8.9 may use 99 KB (101 376 bytes). **Predict:** what does the compiler take for `num_stages=3`?
+one. In bfloat16 a tile of 128 × 32 has 8 KB, so has one of 32 × 128; three stages of both have 48 KB, and the
+program's threads on an RTX 4080 may use 99 KB (101 376 bytes). **Predict:** what does the compiler take for
+`num_stages=3`? (It compiles *your* kernel from above: fill its holes first.)
 """
 
 # %%
@@ -353,11 +355,13 @@ print("tile and step   stages warps   shared memory   registers   spilled")
 for (bm, bn, bk, s, w), f in zip(shapes, facts, strict=True):
     fits = "" if f.shared <= f.shared_limit else f"  more than {f.shared_limit:,}!"
     print(f"{bm} × {bn} × {bk}  {s:5} {w:5} {f.shared:11,} bytes {f.registers:9} {f.spills:8,} bytes{fits}")
+if not facts[0].shared:
+    print("No shared memory: matmul_kernel has no tl.dot yet. Fill its holes, then run this cell again.")
 
 # %% [markdown]
 r"""
-32 KB, not 48: Triton 3.7 keeps two copies for three stages, since one more is on its way through the registers. Five
-stages of depth 64 are more than the card has: the compiler does not refuse, the launch would fail. The check says it
+Once the holes are filled: 32 KB, not 48: on this card Triton keeps two copies for three stages, since one more is on its way through the
+registers. (For an H200 the same compiler keeps all three: 48 KB.) Five stages of depth 64 are more than the card has: the compiler does not refuse, the launch would fail. The check says it
 before. A tile of 256 × 128 on four warps does not fit the registers and is spilled.
 
 A tile can also be too large for the matrix: 1024² has 64 tiles of 128², and the card has 76 SMs. Twelve have nothing
@@ -365,10 +369,24 @@ to do.
 
 ## What L2 makes of it
 
-So a program's loads must not all go to memory. They do not: a row of tiles reads the same strip of `a`, a column
-of tiles the same strip of `b`, and what one program has fetched lies in the L2 cache, where its neighbours find it.
+So a program's loads must not all go to memory. They do not: all tiles in one row of tiles read the same rows of
+`a`, a **strip** of it, all tiles in one column the same strip of `b`, and what one program has fetched lies in the L2 cache, where its neighbours find it.
 But only programs that run *at the same time* are sure to find it. Programs start in the order of their ids, 76 at a
-time on an RTX 4080 (one an SM).
+time on an RTX 4080, one on each SM. Which tile a program takes is up to the kernel: it may read its id as row after
+row of tiles, or go down a **group** of a few rows first and then one column to the right. `grouped(5, 6, 2)` lists the
+tiles of the programs 0, 1, 2, … for 5 × 6 tiles and groups of two rows. **Predict:** where is program 24?
+"""
+
+# %%
+numbers = np.empty((5, 6), dtype=int)
+for program, (row, column) in enumerate(grouped(5, 6, 2)):
+    numbers[row, column] = program
+program_map(numbers)
+
+# %% [markdown]
+r"""
+A group of two rows has 12 programs; rows 0 and 1 have the first 12, rows 2 and 3 the next, and row 4 is left: the last
+group is only one row high, and its programs stand side by side.
 
 **Predict:** 32 × 32 tiles, numbered row after row. How many strips do the first 76 programs need?
 """
@@ -381,8 +399,8 @@ r"""
 35 against 18, with nothing changed but the numbering. The order of programs does matter, not for the result, but for
 the memory.
 
-How much? A model of the cache gives an answer: programs in the order of their ids, as many at a time as the card has
-SMs, all in lockstep along K; the cache drops what was not touched for longest. On an H200 its prediction lay
+How much? A model of the L2 cache gives an answer: programs in the order of their ids, as many at a time as the card has
+SMs, all at the same step along K; the cache drops what was not touched for longest. On an H200 its prediction lay
 within 10 % of the bytes counted by the hardware in thirty cases, if the cache was taken for 60 % of its size. For the
 RTX 4080 both lines below are predictions. **Predict** the factor between row order and groups of 8.
 """
@@ -409,21 +427,25 @@ predicted = {
 measured = {"H200": [4.365, 4.527, 2.528, 1.738, 1.732, 2.480]}
 for name, numbers in predicted.items():
     print(f"{name:26}", "  ".join(f"{gb:.2f}" for gb in numbers), "GB")
+at_4096 = gigabytes("RTX 4080", EFFECTIVE, n=4096)
+print(f"{'the same for 4096³':26}", "  ".join(f"{gb:.2f}" for gb in at_4096), "GB")
 fetches(groups, predicted, measured, "8192³ in bf16: the order of programs decides what memory has to deliver")
 
 # %% [markdown]
 r"""
 Five to six times less on an RTX 4080, says the model. What is it worth? The product takes
 $2 \cdot 8192^3 / 97.5\cdot 10^{12}$ s = 11.3 ms of tensor cores. 7.5 GB at 716.8 GB/s take 10.4 ms, nearly as long; 1.4
-GB take 2 ms. On the H200, with nearly seven times the bandwidth, reads fell by 2.5 times and the time by 0.8 %. Up to
-4096² the matrices fit the 4080's cache, and no order is much better than another.
+GB take 2 ms. On the H200, with nearly seven times the bandwidth, reads fell by 2.5 times and the time by 0.8 %. At
+4096³ the 4080's cache holds nearly all of `a` and `b`: 0.22 GB at worst, 0.3 ms beside 1.4 ms of arithmetic. There no
+order is worth much.
 
 ## Autotuning
 
 Tile, step, stages, warps, group: nobody can tell in advance which choice is best on which card and size. `triton.autotune`
 tries a list of configurations once for each value of `key` and keeps the fastest.
 
-Are more warps always faster? **Predict** what 4, 8 and 16 warps have to do with registers, for a tile of 128².
+Are more warps always faster? **Predict** what 4, 8 and 16 warps have to do with registers, for a tile of 128². (Your
+kernel once more.)
 """
 
 # %%
@@ -487,8 +509,8 @@ the assignment.
 
 ## Measured, if there is a card
 
-On a GPU this compares the kernel above, with its tiles of 64², with cuBLAS. The assignment's kernel, tuned, does
-better.
+On a GPU this compares the kernel above, with its tiles of 64², with **cuBLAS**, NVIDIA's library that torch calls for
+`a @ b`. The assignment's kernel, tuned, does better.
 """
 
 # %%
