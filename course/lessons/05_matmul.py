@@ -428,7 +428,7 @@ measured = {"H200": [4.365, 4.527, 2.528, 1.738, 1.732, 2.480]}
 for name, numbers in predicted.items():
     print(f"{name:26}", "  ".join(f"{gb:.2f}" for gb in numbers), "GB")
 at_4096 = gigabytes("RTX 4080", EFFECTIVE, n=4096)
-print(f"{'the same for 4096³':26}", "  ".join(f"{gb:.2f}" for gb in at_4096), "GB")
+print(f"{'RTX 4080, 60 %, 4096³':26}", "  ".join(f"{gb:.2f}" for gb in at_4096), "GB")
 fetches(groups, predicted, measured, "8192³ in bf16: the order of programs decides what memory has to deliver")
 
 # %% [markdown]
