@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 import torch
 import triton
 import triton.language as tl
@@ -54,6 +55,18 @@ def test_a_kernel_becomes_ir_with_its_lines():
     assert f'test_lower.py":{load}:' in kernel.ir
     assert "tt.call" not in kernel.ir  # the helper is inlined
     assert kernel.ir.count("tt.load") == 1
+
+
+def test_a_warning_of_triton_is_given_once_a_kernel():
+    @triton.jit
+    def joined_by_and(x_ptr, n, BLOCK: tl.constexpr):
+        offsets = tl.arange(0, BLOCK)
+        tl.store(x_ptr + offsets, 1.0, mask=(offsets < n) and (offsets >= 0))
+
+    with pytest.warns(UserWarning) as said:
+        for block in (16, 32, 64):
+            lower(joined_by_and, (X, 10), {"BLOCK": block})
+    assert ["please use '&'" in str(w.message) for w in said] == [True]
 
 
 def test_dead_and_repeated_loads_stay():

@@ -17,6 +17,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +44,7 @@ TARGET = GPUTarget("cuda", 89, 32)  # cc 8.9; up to here the IR is the same for 
 # keep what the key names by identity alive, so an identity cannot come to mean something else.
 _CACHE: OrderedDict[tuple, tuple[Kernel, Any]] = OrderedDict()
 _CACHE_SIZE = 256
+_TOLD: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # kernel → warnings given of it
 
 
 def lower(kernel: Any, args: tuple, kwargs: dict) -> tuple[Kernel, tuple]:
@@ -115,7 +118,8 @@ def _ttir(kernel: Any, source: ASTSource, options, backend, surroundings: Surrou
     backend.load_dialects(context)
     # Triton prints the whole module when its verifier refuses; tl.static_print prints here too.
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), interpreted.compiling(), _keeping_loads():
+    quiet = contextlib.redirect_stdout(printed)
+    with quiet, interpreted.compiling(), _keeping_loads(), _warning_once(kernel):
         try:
             module = source.make_ir(
                 TARGET,
@@ -157,6 +161,19 @@ def _keeping_loads() -> Iterator[None]:
         yield
     finally:
         TritonSemantic.load = load
+
+
+@contextmanager
+def _warning_once(kernel: Any) -> Iterator[None]:
+    """Triton warns whenever it compiles, so with every case of a check: once a kernel will do."""
+    told = _TOLD.setdefault(kernel, set())
+    with warnings.catch_warnings(record=True) as said:
+        yield
+    for warning in said:
+        key = (str(warning.message), warning.filename, warning.lineno)
+        if key not in told:
+            told.add(key)
+            warnings.warn_explicit(warning.message, warning.category, *key[1:])
 
 
 def _leaves(name: str, type_: Any, value: Any) -> Iterator[tuple[str, Any]]:
