@@ -96,6 +96,26 @@ def test_what_l2_has_to_fetch():
     assert f"{2 * 8192**3 / row.bf16_tflops / 1e9:.1f} ms of tensor cores" in text
 
 
+def test_at_half_the_size_no_order_is_worth_much():
+    row, text = card("RTX 4080"), " ".join(TEXT.read_text().split())
+    worst = max(
+        fetched(
+            matmul_programs(4096, 4096, 4096, grouped(32, 32, group), (128, 128, 1024)),
+            row.sms,
+            EFFECTIVE * row.l2_mb * 2**20,
+        )
+        for group in (1, 2, 4, 8, 16, 32)
+    )
+    assert f"{worst / 1e9:.2f} GB at worst, {worst / row.bandwidth / 1e6:.1f} ms" in text
+    assert f"beside {2 * 4096**3 / row.bf16_tflops / 1e9:.1f} ms of arithmetic" in text
+
+
+def test_the_numbered_map_has_a_last_group_of_one_row():
+    tiles = list(grouped(5, 6, 2))
+    assert tiles[24:] == [(4, column) for column in range(6)] and tiles[12] == (2, 0)
+    assert "where is program 24?" in " ".join(TEXT.read_text().split())
+
+
 def test_spills_are_where_the_text_says(printed):
     rows = re.findall(r"(\d+) warps: +(\d+) registers a thread, [\d,]+ a block, +([\d,]+)", printed)
     spilled = {int(warps): int(lost.replace(",", "")) > 0 for warps, _, lost in rows}
@@ -175,7 +195,7 @@ def test_the_first_programs_need_as_many_strips_as_the_text_says(group, strips):
     tiles = list(grouped(32, 32, group))[:76]
     assert len({i for i, _ in tiles}) + len({j for _, j in tiles}) == strips
     figure = orders({"an order": list(grouped(32, 32, group))}, at_once=76)
-    (a, b) = re.findall(r"(\d+) of [ab]", " ".join(words_of(figure)))
+    (a, b) = re.findall(r"(\d+) strips of [ab]", " ".join(words_of(figure)))
     assert int(a) + int(b) == strips
     assert "35 against 18" in TEXT.read_text()
 
