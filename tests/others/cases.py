@@ -95,7 +95,8 @@ def compared(
     if not backward:
         return pairs
     incoming = [
-        normal(*w.shape, seed=100 + i).to(g.dtype) for i, (g, w) in enumerate(zip(got, want))
+        normal(*w.shape, seed=100 + i).to(g.dtype)
+        for i, (g, w) in enumerate(zip(got, want, strict=True))
     ]
     through = [i for i, w in enumerate(want) if w.requires_grad]
     theirs = [incoming[i].clone() for i in through]  # some kernels write over what comes in

@@ -42,7 +42,7 @@ def silu_mul():
 
 
 def silu_mul_tiled():
-    a, b, dc = normal(2, 9000), normal(2, 9000, seed=1), normal(2, 9000, seed=2)
+    a, b, _dc = normal(2, 9000), normal(2, 9000, seed=1), normal(2, 9000, seed=2)
     before = swiglu._should_tile
     swiglu._should_tile = lambda n_cols: True
     try:
