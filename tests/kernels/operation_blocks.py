@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-R, C = 8, 16  # rows and columns of a block
+R, C = 8, 16  # rows and columns of a block whose shape is fixed
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,23 @@ def _like(x, shape, dtype=None):
     return torch.empty(shape, dtype=dtype or x.dtype, device=x.device)
 
 
-def block(generator, dtype, shape=(R, C)):
+def block(generator, dtype, shape=None):
+    """Numbers whose sums are exact, of a random shape where none is given."""
+    shape = shape or tuple(2 ** generator.integers((1, 2), (5, 6)))
     if dtype.startswith(("int", "uint")):
         low, high = (-9, 10) if dtype.startswith("int") else (0, 20)
         return (generator.integers(low, high, shape).astype(dtype),)
     return (np.round(generator.standard_normal(shape) * 8) / 8,)  # ties, and exact sums
 
 
-def line(generator, dtype, n=R * C):
-    return block(generator, dtype, (n,))
+def line(generator, dtype, n=None):
+    return block(generator, dtype, (n or 2 ** generator.integers(5, 9),))
 
 
-FLOATS = ("float32", "float64", "float16", "bfloat16")
+def _two(made):
+    return made[0], made[0][::-1].copy()
+
+
 NUMBERS = ("float32", "float64", "int32", "int64", "int8", "uint8")
 
 # ---------------------------------------------------------------- reductions
@@ -105,9 +110,10 @@ def _reduced(x):
     block,
     _reduced,
     NUMBERS + ("float16", "bfloat16"),
-    terms=C,
+    terms=32,  # terms of a sum at most
 )
 def reductions(x):
+    R, C = x.shape
     out, at = _like(x, 4 * R + C + 1), _like(x, 4 * R, torch.int32)
     reduce_kernel[(1,)](x, out, at, R=R, C=C)
     return out, at
@@ -132,6 +138,7 @@ def bits_kernel(x_ptr, out_ptr, R: tl.constexpr, C: tl.constexpr):
     ("int32", "int64", "uint32"),
 )
 def bits(x):
+    R, C = x.shape
     out = _like(x, 3 * R)
     bits_kernel[(1,)](x, out, R=R, C=C)
     return out
@@ -184,9 +191,10 @@ def _scanned(x):
     block,
     _scanned,
     ("float32", "float64", "int32", "int64", "float16"),
-    terms=C,
+    terms=32,  # terms of a sum at most
 )
 def scans(x):
+    R, C = x.shape
     out = _like(x, (6, R, C))
     scan_kernel[(1,)](x, out, R=R, C=C)
     return out
@@ -216,6 +224,7 @@ def sort_kernel(x_ptr, out_ptr, top_ptr, R: tl.constexpr, C: tl.constexpr):
     ("float32", "float16", "int32", "int16"),
 )
 def sorting(x):
+    R, C = x.shape
     out, top = _like(x, (4, R, C)), _like(x, (R, 4))
     sort_kernel[(1,)](x, out, top, R=R, C=C)
     return out, top
@@ -267,13 +276,13 @@ def _shaped(x, y):
     "join, split, interleave, reshape, trans, permute, gather",
     "join split interleave reshape ravel trans permute gather view expand_dims full zeros "
     "zeros_like broadcast arange load store",
-    lambda g, dtype: line(g, dtype) + line(g, dtype),
+    lambda g, dtype: _two(line(g, dtype)),
     _shaped,
     ("float32", "float64", "float16", "bfloat16", "int8", "int64", "uint16"),
 )
 def shapes(x, y):
-    out = _like(x, 11 * R * C)
-    shape_kernel[(1,)](x, y, out, N=R * C)
+    out = _like(x, 11 * x.numel())
+    shape_kernel[(1,)](x, y, out, N=x.numel())
     return out
 
 
@@ -287,14 +296,14 @@ def cat_kernel(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
 @sample(
     "cat",
     "cat",
-    lambda g, dtype: line(g, dtype) + line(g, dtype),
+    lambda g, dtype: _two(line(g, dtype)),
     lambda x, y: np.concatenate([x, y]),
     ("float32", "int64"),
     why="with can_reorder a card puts the elements in an order of its own",
 )
 def cat(x, y):
-    out = _like(x, 2 * R * C)
-    cat_kernel[(1,)](x, y, out, N=R * C)
+    out = _like(x, 2 * x.numel())
+    cat_kernel[(1,)](x, y, out, N=x.numel())
     return out
 
 
