@@ -89,3 +89,33 @@ def test_roundings(to, seed):
     bits = zero.astype(kind).view(stored(to)).view(f"u{kind.itemsize}")
     outward = (bits + bits.dtype.type(1)).view(kind).astype(np.float64)
     assert (np.abs(outward) > np.abs(x)).all()
+
+
+@memory.triton.jit
+def rows_kernel(src, dst, rows_ptr, column, N: memory.tl.constexpr):
+    rows = memory.tl.load(rows_ptr + memory.tl.arange(0, N))
+    dst.scatter(src.gather(rows, column) * 2, rows + 1, column)
+
+
+@FEW
+@given(seed=SEEDS)
+def test_rows_through_a_descriptor(seed):
+    """A gather outside the tensor reads 0, a scatter there writes nothing. (For cards from 10.0 on.)"""
+    generator = np.random.default_rng(seed)
+    x = generator.standard_normal((20, 24)).astype(np.float32)
+    rows = generator.permutation(24)[:16].astype(np.int32) - 2
+
+    def run(x, rows):
+        out = memory.torch.zeros((20, 24))
+        src, dst = (memory.TensorDescriptor.from_tensor(t, [1, 16]) for t in (x, out))
+        rows_kernel[(1,)](src, dst, rows, 16, N=16)
+        return out
+
+    tensors = (memory.torch.from_numpy(x), memory.torch.from_numpy(rows))
+    run = inspect_call(run, *tensors, keep_accesses=False)
+    assert not run.findings, run.findings
+    want = np.zeros_like(x)
+    for row in rows:
+        if 0 <= row + 1 < 20:
+            want[row + 1, 16:] = 2 * x[row, 16:] if 0 <= row < 20 else 0
+    np.testing.assert_array_equal(run.outputs[0].values, want)

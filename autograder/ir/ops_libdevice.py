@@ -206,12 +206,11 @@ def _first_set(x):
 
 
 def _pick_bytes(a, b, selector):
-    """Bytes of b:a, numbered from a's lowest; bit 3 of a number asks for the byte's sign alone."""
+    """Bytes of b:a, numbered from a's lowest by three bits of each four of the selector."""
     a, b, selector = np.broadcast_arrays(a, b, selector)
     pool = np.stack([a, b], axis=-1).view(np.uint8)
-    numbers = (selector[..., None] >> np.array([0, 4, 8, 12], np.int32)) & 15
-    picked = np.take_along_axis(pool, (numbers & 7).astype(np.int64), axis=-1)
-    picked = np.where(numbers & 8, np.where(picked & 128, 255, 0), picked).astype(np.uint8)
+    numbers = (selector[..., None] >> np.array([0, 4, 8, 12], np.int32)) & 7
+    picked = np.take_along_axis(pool, numbers.astype(np.int64), axis=-1)
     return np.ascontiguousarray(picked).view(np.int32)[..., 0]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ class Job:
     function: object
     given: list  # (held array, dtype)
     rows: list  # one an output: list of (name, bound in ulp, slack), or (name, bound) of the whole
-    why: str = ""
+    why: str = ""  # the order of elements is the card's own
     tf32: bool = False
     here: list = field(default_factory=list)
     error: str = ""
@@ -110,6 +111,7 @@ def interpret(job: Job) -> None:
 
 
 def on_card(job: Job) -> None:
+    triton.set_allocator(_room)  # each thread has its own
     try:
         out = job.function(*job.tensors("cuda"))
         outs = out if isinstance(out, tuple) else (out,)
@@ -118,14 +120,39 @@ def on_card(job: Job) -> None:
         job.missing = f"{type(error).__name__}: {str(error).strip().splitlines()[-1:]}"[:160]
 
 
+def _room(size, align, stream):
+    """On compute capability 9.0, descriptors made in a kernel need memory from the host."""
+    return torch.empty(size, dtype=torch.int8, device="cuda")
+
+
+TINY = float(np.finfo(np.float32).tiny)
+FLUSHED = "fp32 functions of libdevice take numbers below 2^-126 for 0"
+SHIFTED = "a card moves the bits of e5m2: infinities and NaN become numbers from 65536 on"
+
+
+def _excuse(name, here, given, bound, card, dtype, slack):
+    """Why these lanes may differ, if all others agree."""
+    tiny = [(np.abs(v.astype(np.float64)) < TINY) & (v != 0) for v in (here, *given)]
+    reasons = [(FLUSHED, np.any(tiny, axis=0))] if dtype == "float32" else []
+    if name == "float8_e5m2 to bfloat16":
+        reasons.append((SHIFTED, ~np.isfinite(given[0])))
+    for why, lanes in reasons:
+        if numbers.distance(here[~lanes], card[~lanes], dtype, slack) <= bound:
+            return why
+    return ""
+
+
 def verdicts(job: Job):
-    """(name, status, distance) of every row: "bit-equal", "within", "known" or "DIFFERS"."""
+    """(name, status, distance, reason) of every row: "bit-equal", "within", "known", "DIFFERS"."""
     for k, ((here, dtype), card) in enumerate(zip(job.here, job.card, strict=True)):
         named = job.rows[min(k, len(job.rows) - 1)]
         if isinstance(named, list):
             for f, (name, bound, slack) in enumerate(named):
-                off = numbers.distance(here[f], card[f].astype(_wide(dtype)), dtype, slack)
-                yield _judge(name, here[f], card[f], off, bound, "")
+                theirs = card[f].astype(_wide(dtype))
+                off = numbers.distance(here[f], theirs, dtype, slack)
+                operands = [v[f] for v, _ in job.given]
+                why = _excuse(name, here[f], operands, bound, theirs, dtype, slack)
+                yield _judge(name, here[f], card[f], off, bound, why)
             continue
         name, bound = named
         if is_float(dtype) and bound:  # sums: in ulp of the largest result
@@ -134,7 +161,10 @@ def verdicts(job: Job):
             off = float(far / (2 * UNIT[dtype] * most))
         else:
             off = numbers.distance(here, card.astype(_wide(dtype)), dtype)
-        yield _judge(name, here, card, off, bound, job.why)
+        why = job.why if np.array_equal(np.sort(here, None), np.sort(card, None)) else ""
+        if name == "float8_e5m2 to bfloat16":
+            why = _excuse(name, here, [job.given[0][0]], bound, card, dtype, 0.0)
+        yield _judge(name, here, card, off, bound, why)
 
 
 def _wide(dtype):
@@ -148,8 +178,10 @@ def _judge(name, here, card, off, bound, why):
         and np.array_equal(here, card, equal_nan=True)
         and np.array_equal(np.signbit(here) & ~np.isnan(here), np.signbit(card) & ~np.isnan(card))
     ):
-        return name, "bit-equal", 0.0
-    return name, "within" if off <= bound else "known" if why else "DIFFERS", off
+        return name, "bit-equal", 0.0, ""
+    if off <= bound:
+        return name, "within", off, ""
+    return name, "known" if why else "DIFFERS", off, why
 
 
 def main() -> int:
@@ -160,8 +192,8 @@ def main() -> int:
         f"{torch.cuda.get_device_name()}, compute capability {torch.cuda.get_device_capability()}, "
         f"torch {torch.__version__}, triton {triton.__version__}, numpy {np.__version__}"
     )
-    triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8).cuda())
     memory.PRINT = False
+    warnings.simplefilter("ignore")  # old names of tl are run as well
     everything, start = list(jobs()), time.perf_counter()
     for job in everything:
         interpret(job)
@@ -187,19 +219,22 @@ def report(everything: list[Job], path: str | None) -> int:
             print(f"{job.label:48} {kind}: {job.error or job.missing}"[:220])
             continue
         rows = list(verdicts(job))
-        lines += [f"{job.label}\t{name}\t{status}\t{off:.3g} ulp" for name, status, off in rows]
-        status = Counter(s for _, s, _ in rows)
+        lines += [
+            "\t".join((job.label, name, status, f"{off:.3g} ulp", why))
+            for name, status, off, why in rows
+        ]
+        status = Counter(s for _, s, _, _ in rows)
         counts.update(status)
         bad += status["DIFFERS"]
         if status["bit-equal"] < len(rows):
-            worst = {n: o for n, s, o in rows if s in ("DIFFERS", "known")}
-            most = max((o for _, s, o in rows if s == "within"), default=0)
-            told = ", ".join(f"{n} {o:.3g}" for n, o in worst.items())
-            told = told and f"; {'KNOWN' if job.why else 'DIFFERS'} {told}"
+            most = max((o for _, s, o, _ in rows if s == "within"), default=0)
             print(
                 f"{job.label[:48]:48} {status['bit-equal']} bit-equal, {status['within']} within "
-                f"(at most {most:.3g} ulp){told}{' — ' + job.why if told and job.why else ''}"[:600]
+                f"(at most {most:.3g} ulp)"
             )
+        for name, status, off, why in rows:
+            if status in ("known", "DIFFERS"):
+                print(f"    {status} {name}: {off:.3g} ulp. {why}")
     if path:
         with open(path, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")

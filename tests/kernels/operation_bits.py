@@ -32,12 +32,7 @@ def _low24(x):
 
 def _permuted(a, b, s):
     pool = (a | b << 32).to_bytes(8, "little")
-    picked = []
-    for k in range(4):
-        n = s >> 4 * k & 15
-        byte = pool[n & 7]
-        picked.append((255 if byte & 128 else 0) if n & 8 else byte)
-    return int.from_bytes(bytes(picked), "little")
+    return int.from_bytes(bytes(pool[s >> 4 * k & 7] for k in range(4)), "little")
 
 
 def _reversed(bits):

@@ -261,7 +261,8 @@ def flow_kernel(x_ptr, out_ptr, n, B: tl.constexpr, PRINT: tl.constexpr):
     pid = tl.program_id(0)
     tl.assume(pid >= 0)
     tl.static_assert(B > 1)
-    tl.static_print("blocks of", B)
+    if PRINT:
+        tl.static_print("blocks of", B)
     at = tl.max_contiguous(tl.multiple_of(pid * B + i, B), B)
     x = tl.max_constancy(tl.load(x_ptr + at), 1)
     if PRINT:

@@ -23,7 +23,9 @@ SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.5, -2.5, 0.4999
 def ulp(values: np.ndarray, dtype: str) -> np.ndarray:
     """The spacing of ``dtype`` at finite values (float64 or wider)."""
     smallest, bits = _FORMAT[dtype]
-    exponent = np.maximum(np.frexp(np.where(np.isfinite(values), values, 1))[1] - 1, smallest)
+    plain = np.isfinite(values) & (values != 0)
+    exponent = np.frexp(np.where(plain, values, 1))[1] - 1
+    exponent = np.maximum(np.where(values == 0, smallest, exponent), smallest)
     return np.ldexp(np.ones_like(np.asarray(values)), exponent - bits)
 
 
