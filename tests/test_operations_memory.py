@@ -100,7 +100,7 @@ def rows_kernel(src, dst, rows_ptr, column, N: memory.tl.constexpr):
 @FEW
 @given(seed=SEEDS)
 def test_rows_through_a_descriptor(seed):
-    """A gather outside the tensor reads 0, a scatter there writes nothing. (For cards from 10.0 on.)"""
+    """A gather outside the tensor reads 0, a scatter there writes nothing (cards from 10.0 on)."""
     generator = np.random.default_rng(seed)
     x = generator.standard_normal((20, 24)).astype(np.float32)
     rows = generator.permutation(24)[:16].astype(np.int32) - 2
