@@ -274,10 +274,12 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Output:
-    """One tensor that came back. ``values`` has the tensor's shape."""
+    """One tensor that came back. ``values`` has the tensor's shape; ``written``, where only some
+    programs ran, says which elements a kernel wrote."""
 
     values: np.ndarray
     dtype: str
+    written: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

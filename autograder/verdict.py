@@ -37,8 +37,10 @@ def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> Ca
     """
     findings = [_with_names(exercise, finding) for finding in run.findings]
     error = None
-    counted = case.sizes.get("counted", False)  # nothing was computed that could be compared
-    if not counted and not any(f.kind == "interface" for f in findings):
+    # Of a case that is counted nothing was computed, or what some of its programs write.
+    counted = case.sizes.get("counted", False)
+    computed = bool(run.outputs) or not counted
+    if computed and not any(f.kind == "interface" for f in findings):
         wide = tuple(
             a.astype(np.float64) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a
             for a in arguments
@@ -50,9 +52,9 @@ def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> Ca
         if misfit:
             findings.append(Finding("interface", misfit))
         else:
-            computed = {f.kind for f in findings} & {"torch_computed", "unwritten"}
+            missing = {f.kind for f in findings} & {"torch_computed", "unwritten"}
             error, wrong = _compare(exercise, run, expected, allowed)
-            if wrong and not computed:
+            if wrong and not missing:
                 findings.append(wrong)
     for argument in run.changed:
         findings.append(
@@ -116,6 +118,8 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
         tolerance = np.broadcast_to(np.asarray(tolerance, np.float64), want.shape)
         with np.errstate(all="ignore"):
             got = np.asarray(output.values, np.float64)
+            if output.written is not None:
+                got = np.where(output.written, got, want)
             difference = np.abs(got - want)
             same = (got == want) | (np.isnan(got) & np.isnan(want))
             ratio = np.where(same, 0.0, difference / tolerance)

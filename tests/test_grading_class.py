@@ -303,6 +303,29 @@ def test_nbgrader_and_formgraders_button_give_the_same_scores(graded, empty, tmp
         Autograde(coursedir=directory, config=config).start()
 
 
+def test_what_is_collected_during_a_run_is_graded_itself(graded, empty, tmp_path, monkeypatch):
+    """The old grade must not stand beside the new file, which would then never be graded."""
+    from autograder.grading import driver
+    from autograder.grading.course import Course
+
+    course = tmp_path / "course"
+    shutil.copytree(empty, course)
+    path = write(course, "anna", NAME, RIGHT)
+    submit, files = driver._Run.submit, []
+
+    def replaced(self, client, student, tries):
+        future = submit(self, client, student, tries)
+        if not files:  # while the first one is on its way
+            files.append(write(course, "anna", NAME, {}))
+        return future
+
+    monkeypatch.setattr(driver._Run, "submit", replaced)
+    (row,) = driver.grade_class(Course(course), NAME, driver.Options(workers=1))
+    assert files == [path] and row.graded.points == 0.0
+    (again,) = driver.grade_class(Course(course), NAME, driver.Options(workers=1))
+    assert not again.fresh and again.graded.points == 0.0
+
+
 def test_a_late_penalty_comes_through_nbgraders_plugin(graded, empty, tmp_path):
     from nbgrader.api import Gradebook
 

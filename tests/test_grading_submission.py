@@ -12,6 +12,7 @@ from autograder.grading.preprocessors import set_aside
 from autograder.grading.submission import (
     MAX_CELL,
     MAX_FILE,
+    MAX_PARTS,
     canonical,
     parse_notebook,
     read_submission,
@@ -171,6 +172,24 @@ def test_a_huge_cell_and_a_huge_file(release, hand_in, tmp_path):
         file.truncate(MAX_FILE * 5)  # 100 MB that take no room
     problem = read_submission(directory, "big", NAME, release).problem
     assert "100 MB" in problem and "clear its outputs" in problem
+
+
+@pytest.mark.parametrize("part", ["{}", "[]"])
+def test_a_notebook_of_nothing_but_brackets_does_not_fill_the_memory(hand_in, part):
+    """20 MB of them would become half a gigabyte of objects in the grader's own process."""
+    cells = ",".join([part] * (MAX_PARTS + 1))
+    problem = hand_in(b'{"nbformat":4,"cells":[' + cells.encode() + b"]}").problem
+    assert "more parts than anybody writes" in problem
+
+
+def test_file_names_that_are_no_text_are_told_in_escapes(hand_in, tmp_path, release):
+    assert hand_in(None).problem
+    directory = tmp_path / "submitted" / "anna" / NAME
+    (directory / os.fsdecode(b"\xff\x1b[2J.ipynb")).write_text("{}")
+    (directory / "\u202e<img src=x>.ipynb").write_text("{}")
+    problem = read_submission(directory, "anna", NAME, release).problem
+    assert problem.isascii() and problem.isprintable() and "<img" in problem
+    json.dumps(problem).encode()
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "directory", "linked_student"])

@@ -86,6 +86,7 @@ class _Run:
         self.recorder = Recorder(course, assignment)
         self.journal = Journal(course.state(assignment) / "journal.jsonl")
         hidden = json.dumps(course.hidden(assignment), sort_keys=True).encode()
+        self.sent: dict[str, str] = {}  # student → key of what is being graded
         self._ground = hashlib.sha256(release.read_bytes() + hidden + course.secret()).hexdigest()
 
     def _directories(self) -> dict[str, Path]:
@@ -183,7 +184,9 @@ class _Run:
         for future in on_their_way:
             student = future.key.rsplit("/", 1)[0].split("/", 1)[1]
             graded = self.result(future, student)
-            if graded.status == "infrastructure" and tries[student] < _TRIES:
+            # Collected anew meanwhile: this is the grade of what was handed in before.
+            changed = self.key(self.read(student)) != self.sent[student]
+            if (changed or graded.status == "infrastructure") and tries[student] < _TRIES:
                 on_their_way.add(self.submit(client, student, tries))
                 continue
             yield graded
@@ -193,6 +196,7 @@ class _Run:
     def submit(self, client, student: str, tries: dict[str, int]):
         tries[student] += 1
         submission = self.read(student)
+        self.sent[student] = self.key(submission)
         request = make_request(
             self.course,
             student,

@@ -89,13 +89,20 @@ def _kernels(traces: list[str]) -> dict:
     return {"key": key, "names": [kernel.name for kernel in kernels]}
 
 
+_MOST_LOCATIONS = 64  # in a line; Triton prints one, and one for each parameter
 _LOCATION = r'loc\((?:[^()"\n]|"(?:[^"\\\n]|\\.)*"|\((?:[^()"\n]|"(?:[^"\\\n]|\\.)*")*\))*\)'
 
 
 def _without_names(ir: str) -> str:
     """IR text without locations, its names numbered in the order in which they come. Whatever does
     not look like a location stays, so that nothing can be hidden behind one."""
-    ir = re.sub(rf"^#loc\d* = {_LOCATION}$| {_LOCATION}(?=\)?[,)]|\)? {{|$)", "", ir, flags=re.M)
+    location = re.compile(rf"^#loc\d* = {_LOCATION}$| {_LOCATION}(?=\)?[,)]|\)? {{|$)")
+    # A search begins at every "loc(", and each may look at the rest of its line.
+    lines = (
+        line if line.count("loc(") > _MOST_LOCATIONS else location.sub("", line)
+        for line in ir.split("\n")
+    )
+    ir = "\n".join(lines)
     names: dict[str, str] = {}
     return re.sub(r"[%@][\w$.-]+", lambda m: names.setdefault(m[0], f"%{len(names)}"), ir)
 

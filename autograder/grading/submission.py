@@ -24,6 +24,7 @@ from nbgrader.utils import parse_utc
 from autograder.records import Rejected
 
 MAX_FILE = 20 << 20  # bytes; a notebook with every figure of an assignment stays under 2 MB
+MAX_PARTS = 1_000_000  # brackets; each becomes an object of 64 bytes in the grader's own memory
 MAX_CELL = 200_000  # characters of one solution cell
 _STUDENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 # A zone that begins with "/" or ":" would be the path of a file that dateutil opens and reads.
@@ -128,6 +129,11 @@ def read_timestamp(directory: Path) -> str:
 
 def parse_notebook(data: bytes) -> list[dict]:
     """The cells of a notebook of format 4. Raises Rejected with one sentence."""
+    if data.count(b"{") + data.count(b"[") > MAX_PARTS:
+        raise Rejected(
+            "The notebook has more parts than anybody writes: clear its outputs, save, and hand it "
+            "in again."
+        )
     try:
         notebook = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:

@@ -175,6 +175,7 @@ class _Locations:
     def __init__(self, text: str):
         self.table = dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.M))
         self.seen: dict[str, tuple[int, str]] = {}
+        self.found: dict[str, tuple[int, str] | None] = {}
 
     def where(self, location: str) -> tuple[int, str]:
         """(line, variable name) of a location; the innermost place outside Triton's library."""
@@ -187,7 +188,11 @@ class _Locations:
             return None
         text = text.strip()
         if text in self.table:
-            return self._resolve(self.table[text], depth + 1)
+            # Looked up once: entries that name others twice would double the work at every step.
+            if text not in self.found:
+                self.found[text] = None
+                self.found[text] = self._resolve(self.table[text], depth + 1)
+            return self.found[text]
         if match := re.fullmatch(r'"(.*)":(\d+):\d+(?: to .*)?', text):
             return None if "/triton/language/" in match[1] else (int(match[2]), "")
         if text.startswith("callsite("):

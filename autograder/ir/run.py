@@ -40,6 +40,7 @@ class Execution:
     arguments: Sequence  # Pointer, blocks.Tile or number, one an IR parameter
     memory: Memory
     order: str = "forward"
+    only: np.ndarray | None = None  # linear ids of the programs that run; None: all
     dot: int = 0
     elementwise: int = 0
     needed: frozenset[str] | None = None  # count only: the values that decide addresses
@@ -57,7 +58,9 @@ class Execution:
                 f"The grid has {programs} programs; at most {MAX_PROGRAMS} are run."
             )
         order = np.arange(programs, dtype=np.int32)
-        if self.order == "reversed":
+        if self.only is not None:
+            order = self.only.astype(np.int32)
+        elif self.order == "reversed":
             order = order[::-1].copy()
         elif self.order == "shuffled":
             order = np.random.default_rng(programs).permutation(order)
@@ -73,7 +76,7 @@ class Execution:
         if self.memory.races.locksets is None:
             step = max(1, BATCH_ELEMENTS // _largest(self.function))
         with np.errstate(all="ignore"):
-            for start in range(0, programs, step):
+            for start in range(0, len(order), step):
                 batch = Batch(order[start : start + step], self.grid)
                 self.region(self.function.body, dict(values), batch)
         return Operations(self.dot, self.elementwise)

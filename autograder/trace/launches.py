@@ -90,10 +90,11 @@ class Launches:
         budget: int = MAX_LANES,
         keep_touches: bool = False,
         tf32: bool = False,
+        only: np.ndarray | None = None,
     ):
         self.order, self.poison, self.poisoned = order, poison, poisoned
         self.keep_accesses, self.count_only, self.budget = keep_accesses, count_only, budget
-        self.tf32 = tf32
+        self.tf32, self.only = tf32, only
         self.buffers: dict[int, Buffer] = {}
         self.homes: dict[int, int] = {}
         self.inputs: dict[int, Input] = {}
@@ -157,7 +158,14 @@ class Launches:
         )
         slice_ = needed(function) if self.count_only else None
         execution = Execution(
-            function, event.grid, arguments, memory, self.order, needed=slice_, tf32=self.tf32
+            function,
+            event.grid,
+            arguments,
+            memory,
+            self.order,
+            self.only,
+            needed=slice_,
+            tf32=self.tf32,
         )
         counts = execution.run()
         self.budget = memory.budget

@@ -27,6 +27,7 @@ from autograder.records import (
     Launch,
     Output,
     Peek,
+    Rejected,
     Run,
     Trace,
     Traffic,
@@ -35,6 +36,7 @@ from autograder.records import (
 from autograder.trace.launches import MAX_LANES, Launches, bound_views, parsed
 
 MAX_BYTES = 1 << 30  # of all buffers together
+LEAST = 1 << 14  # lanes that one step of the host costs, which is about its time
 MAX_COUNTED = 1 << 34  # where they are only counted, and so never touched
 
 
@@ -51,6 +53,7 @@ def replay(
     keep_touches: bool = False,
     tf32: bool = False,
     budget: int = MAX_LANES,
+    only: np.ndarray | None = None,
 ) -> Run:
     """One run of a trace.
 
@@ -62,6 +65,8 @@ def replay(
     pictures. ``count_only``: bounds, traffic and operations without values, for sizes at which
     computing would take too long; inputs may then be missing, unless addresses depend on them.
     ``keep_touches``: keep which sectors every program touched, for a model of the L2 cache.
+    ``only``: linear ids of the programs that run, of every launch (None: all); outputs then say
+    which of their elements a kernel wrote, and nothing is said of the others.
     ``budget``: lanes that may touch memory; more raise Rejected, kind "traffic".
     ``tf32``: round the inputs of fp32 dots as a card does where their `input_precision` asks for
     it; without, they are multiplied exactly.
@@ -79,6 +84,7 @@ def replay(
         budget=budget,
         keep_touches=keep_touches,
         tf32=tf32,
+        only=only,
     ).run()
 
 
@@ -178,7 +184,15 @@ class _Replay(Launches):
         buffer.data[: len(raw)] = raw
         buffer.state[: -(-len(raw) // buffer.unit)] = mem.CONSTANT
 
+    def _charge(self, *views: View) -> None:
+        """What the host moves comes out of the same budget as the lanes of kernels."""
+        self.budget -= max(LEAST, sum(math.prod(view.shape) for view in views))
+        if self.budget < 0:
+            said = "The host function fills and copies so much that the check stopped counting."
+            raise Rejected(said, "traffic")
+
     def fill(self, event: Fill) -> None:
+        self._charge(event.view)
         buffer = self.buffer(event.view)
         value = np.asarray(event.value)
         if is_float(event.view.dtype):
@@ -190,6 +204,7 @@ class _Replay(Launches):
         source, destination = event.source, event.destination
         if source.shape != destination.shape:
             raise CouldNotCheck("The trace copies between different shapes.")
+        self._charge(source, destination)
         old, new = self.buffer(source), self.buffer(destination)
         values, states = old.read(source), old.states(source)
         with np.errstate(all="ignore"):
@@ -203,6 +218,7 @@ class _Replay(Launches):
         self.count(Traffic(name, ITEMSIZE[source.dtype], n, n))
 
     def foreign(self, event: Foreign) -> None:
+        self._charge(*event.outputs)
         for view in event.outputs:
             buffer = self.buffer(view)
             buffer.write(view, np.asarray(np.nan if is_float(view.dtype) else 1))
@@ -232,6 +248,8 @@ class _Replay(Launches):
             return None
         buffer = self.buffer(output)
         states = buffer.states(output)
+        if self.only is not None:
+            return Output(buffer.read(output), output.dtype, states == mem.KERNEL)
         which = "The output" if len(self.trace.outputs) == 1 else f"Output {number}"
         count = states.size
         unwritten = int((states == mem.UNINITIALISED).sum())
