@@ -12,6 +12,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 from autograder.checking import inspect_call
+from autograder.ir.parse import _Locations
 from autograder.records import CouldNotCheck, Rejected
 
 
@@ -619,3 +620,11 @@ def test_a_dot_of_fp32_and_a_descriptor_that_other_cards_refuse_are_told():
     for columns, told in ((20, False), (21, True)):
         run = inspect_call(clip, numbers(16, columns), keep_accesses=False)
         assert any("16 bytes" in w for w in run.warnings) == told
+
+
+def test_a_table_of_lines_that_doubles_at_every_step_is_followed_once():
+    """2^40 look-ups otherwise; and no file has a line of four hundred digits."""
+    table = "\n".join(f"#loc{i} = loc(callsite(#loc{i + 1} at #loc{i + 1}))" for i in range(60))
+    assert _Locations(table).where("#loc0") == (0, "")
+    assert _Locations("").where('"a.py":17:4') == (17, "")
+    assert _Locations("").where(f'"a.py":{"9" * 400}:4') == (0, "")

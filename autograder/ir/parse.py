@@ -193,7 +193,7 @@ class _Locations:
                 self.found[text] = None
                 self.found[text] = self._resolve(self.table[text], depth + 1)
             return self.found[text]
-        if match := re.fullmatch(r'"(.*)":(\d+):\d+(?: to .*)?', text):
+        if match := re.fullmatch(r'"(.*)":(\d{1,7}):\d+(?: to .*)?', text):
             return None if "/triton/language/" in match[1] else (int(match[2]), "")
         if text.startswith("callsite("):
             callee, _, caller = text[len("callsite(") : -1].rpartition(" at ")
