@@ -1,4 +1,4 @@
-# Fifteen thousand copies of the output onto itself, put into the record of the call.
+# Five thousand copies of the output onto itself, put into the record of the call.
 # status: ok
 # finding: traffic
 import json
@@ -21,7 +21,7 @@ def add(x, y):
 def forged(trace):
     record = json.loads(honest(trace))
     (output,) = record["outputs"]
-    record["events"] += [{"is": "Copy", "destination": output, "source": output}] * 15_000
+    record["events"] += [{"is": "Copy", "destination": output, "source": output}] * 5_000
     return json.dumps(record)
 
 
