@@ -277,7 +277,7 @@ class Execution:
         region = op.regions[0]
         body = region.ops
         fast = _FAST_REDUCTIONS.get(body[0].name) if len(body) == 2 else None
-        if fast and len(arrays) == 1 and op.types[0].dtype not in ("float16", "bfloat16"):
+        if fast and len(arrays) == 1 and op.types[0].dtype not in _STEPWISE:
             return [fast.reduce(arrays[0], axis=axis, dtype=arrays[0].dtype)]
         # Neighbours are combined pairwise, so that order stays and every step rounds to the type.
         while (n := arrays[0].shape[axis]) > 1:
@@ -520,6 +520,8 @@ _SPECIAL = {
     "tt.ptr_to_int": Execution.pointer_to_integer,
     "tt.int_to_ptr": Execution.integer_to_pointer,
 }
+# Types whose every step rounds, or whose sums are no NumPy sums (truth values).
+_STEPWISE = frozenset({"float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "bool"})
 _FAST_REDUCTIONS = {
     "arith.addf": np.add,
     "arith.addi": np.add,
