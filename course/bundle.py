@@ -1,6 +1,6 @@
 """What a student gets, as one archive: ``python -m course.bundle`` writes dist/triton-course.zip.
 
-Lessons, released assignments and the package without its grading; no text with solutions, no
+Lessons, released assignments and the packages without grading and hub; no text with solutions, no
 hidden cases. It unpacks into one folder and works there without git: ``make lab``.
 """
 
@@ -15,6 +15,11 @@ from course.text import CourseError
 
 ARCHIVE = Path("dist/triton-course.zip")
 _FOLDER = "triton-course"
+# The packages that notebooks import, and what of them is for graders and the lab only.
+_PACKAGES = {
+    "autograder": {"grading"},
+    "lab_setup": {"hub", "kernels", "jupyterhub_config.py"},
+}
 _CUT = "# ---- From here on for instructors"  # in Makefile and requirements.txt
 _DATE = (2026, 1, 1, 0, 0, 0)  # a fixed one: the same content gives the same bytes
 
@@ -29,10 +34,11 @@ def contents(root: Path) -> dict[str, bytes]:
         for path, content in products(root).items()
         if path.startswith(("notebooks/", "release/"))
     }
-    for path in sorted((root / "autograder").rglob("*.*")):
-        inside = path.relative_to(root)
-        if path.is_file() and path.suffix != ".pyc" and inside.parts[1] != "grading":
-            files[inside.as_posix()] = path.read_bytes()
+    for package, kept_back in _PACKAGES.items():
+        for path in sorted((root / package).rglob("*.*")):
+            inside = path.relative_to(root)
+            if path.is_file() and path.suffix != ".pyc" and inside.parts[1] not in kept_back:
+                files[inside.as_posix()] = path.read_bytes()
     for name in ("Makefile", "requirements.txt"):
         text = (root / name).read_text(encoding="utf-8")
         head, cut, _ = text.partition(_CUT)

@@ -14,7 +14,7 @@ import pytest
 from course import bundle
 from course.build import ROOT
 
-FOLDERS = ("autograder/", "notebooks/", "release/")
+FOLDERS = ("autograder/", "lab_setup/", "notebooks/", "release/")
 FILES = {"LICENSE", "Makefile", "README.md", "docs/WSL2.md", "requirements.txt"}
 
 
@@ -43,11 +43,12 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess:
     )
 
 
-def test_it_holds_lessons_releases_and_the_package_only(unzipped):
+def test_it_holds_lessons_releases_and_the_packages_only(unzipped):
     held = files(unzipped)
     stray = [path for path in held if not path.startswith(FOLDERS) and path not in FILES]
     assert stray == [] and set(held) >= FILES
-    assert not [path for path in held if path.startswith("autograder/grading")]
+    kept_back = ("autograder/grading", "lab_setup/hub", "lab_setup/kernels", "lab_setup/jupyter")
+    assert not [path for path in held if path.startswith(kept_back)]
     for folder in ("notebooks", "release"):
         kept = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.ipynb")}
         assert {path for path in held if path.startswith(f"{folder}/")} == {

@@ -125,7 +125,8 @@ def test_nothing_of_the_machine_is_in_the_sandbox(grader):
     end, said = _solve(grader._sandbox, look)
     assert end.how == "ok"
     assert (
-        "(['autograder', 'venv'], [], [], 61000, False, False)" in said or "['autograder']" in said
+        "(['autograder', 'lab_setup', 'venv'], [], [], 61000, False, False)" in said
+        or "['autograder', 'lab_setup']" in said
     )
     assert str(CHECKOUT) not in said
 

@@ -22,7 +22,8 @@ from autograder.grading.forkserver import End, read_frame, write_frame
 from autograder.records import Rejected
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_INSIDE = "/opt/course"  # where the package stands in the sandbox
+_LAB = _PACKAGE.parent / "lab_setup"  # notebooks take `measure` from it
+_INSIDE = "/opt/course"  # where both packages stand in the sandbox
 _UID = 61000  # an ordinary user that no distribution gives to anybody
 _MOST = 1 << 30
 _MOST_LINES = 5000
@@ -218,6 +219,7 @@ def bubblewrap() -> tuple[str, ...]:
             arguments += ["--ro-bind", path, path]
     mounts = {path: path for path in (*_SYSTEM, *_python()) if os.path.exists(path)}
     mounts[str(_PACKAGE)] = f"{_INSIDE}/autograder"
+    mounts[str(_LAB)] = f"{_INSIDE}/lab_setup"
     if sys.prefix != sys.base_prefix:
         mounts[sys.prefix] = f"{_INSIDE}/venv"
     # bubblewrap makes missing parents for itself alone; the user that we become has to pass.

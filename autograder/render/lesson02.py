@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autograder.ir.cards import DEFAULT, card
 from autograder.render.figures import roofline
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.patches import ConnectionPatch
-
-    from autograder.measuring import Measured
 
 __all__ = ["fusion", "roof", "tail"]
 
@@ -115,14 +113,14 @@ def fusion() -> Figure:
 def roof(
     kernels: Mapping[str, tuple[float, float]],
     name: str = DEFAULT,
-    measured: Measured | None = None,
+    measured: Any = None,
 ) -> Figure:
     """The fp32 roofline of a card with the points that theory gives for ``kernels``.
 
-    ``kernels``: label → (floating-point operations, bytes) per element. ``measured`` adds what ran
-    here, each function at its largest size, under the roof of the card that it ran on; a function
-    whose label is not in ``kernels`` has the operations and bytes of the first. What ran on a card
-    that the table lacks is left out.
+    ``kernels``: label → (floating-point operations, bytes) per element. ``measured``, which
+    ``measure`` returns, adds what ran here, each function at its largest size, under the roof of
+    the card that it ran on; a function whose label is not in ``kernels`` has the operations and
+    bytes of the first. What ran on a card that the table lacks is left out.
     """
     ran = {t.name: t for t in measured.timings} if measured and measured.bandwidth else {}
     row = card(measured.card if ran else name)

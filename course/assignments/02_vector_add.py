@@ -12,7 +12,7 @@ it again for the next one. (Jupyter shows what stands in the last line of a cell
 """
 
 # %%
-from autograder.measuring import gpu, measure, versions
+from lab_setup.roofline.measure import gpu, measure, versions
 
 print(versions())
 

@@ -10,7 +10,7 @@ further sizes and types. `hint("04.rmsnorm")` opens a hint; call it again for th
 """
 
 # %%
-from autograder.measuring import gpu, measure, versions
+from lab_setup.roofline.measure import gpu, measure, versions
 
 print(versions())
 

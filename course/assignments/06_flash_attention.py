@@ -19,7 +19,7 @@ it again for the next one.
 """
 
 # %%
-from autograder.measuring import gpu, measure, peak_bytes, versions
+from lab_setup.roofline.measure import gpu, measure, peak_bytes, versions
 
 print(versions())
 

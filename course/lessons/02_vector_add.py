@@ -17,7 +17,7 @@ there: every cell after it would fail.
 """
 
 # %%
-from autograder.measuring import gpu, measure, versions
+from lab_setup.roofline.measure import gpu, measure, versions
 
 print(versions())
 

@@ -14,7 +14,7 @@ Reading takes 20 to 25 minutes, running all cells less than one.
 """
 
 # %%
-from autograder.measuring import gpu, measure, versions
+from lab_setup.roofline.measure import gpu, measure, versions
 
 print(versions())
 

@@ -15,7 +15,7 @@ Reading takes 25 minutes, running all cells less than two. The assignment has le
 """
 
 # %%
-from autograder.measuring import gpu, measure, peak_bytes, versions
+from lab_setup.roofline.measure import gpu, measure, peak_bytes, versions
 
 print(versions())
 

@@ -13,9 +13,9 @@ from contextlib import nullcontext
 
 import torch
 
-from autograder.measuring import measure
 from lab_setup.gpulock import hold
 from lab_setup.gpus import current, gpus
+from lab_setup.roofline.measure import measure
 
 REPEATS = 5
 

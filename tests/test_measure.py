@@ -9,15 +9,15 @@ import torch
 import triton
 import triton.language as tl
 
-from autograder import measuring
 from autograder.ir.cards import card
-from autograder.measuring import Measured, Timing, TritonMissing, gpu, measure, versions
 from autograder.records import Finding, Run
 from autograder.render.inspected import show
 from autograder.render.lesson02 import fusion, roof, tail
 from autograder.render.questions import questions_text
 from autograder.render.style import svg
 from autograder.triton_interpreter import interpret
+from lab_setup.roofline import measure as measuring
+from lab_setup.roofline.measure import Measured, Timing, TritonMissing, gpu, measure, versions
 
 CARD = "NVIDIA GeForce RTX 4080"
 

@@ -1,0 +1,1 @@
+"""How fast a kernel can be on a card, predicted from counts, and how fast it is, measured."""
