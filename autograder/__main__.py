@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
+import signal
 import sys
 
 from autograder.records import CouldNotCheck, Rejected
@@ -29,7 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
             return 2
     options = parser.parse_args(arguments)
     try:
-        return options.run(options)
+        status = options.run(options)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader, such as head, has seen enough; Python would flush again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except Rejected as error:
         print(error, file=sys.stderr)
         return 1

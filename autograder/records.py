@@ -29,6 +29,11 @@ FINDING_KINDS = (
     "interface",
 )
 
+# What the sentence of an "unwritten" finding says where rows of the output are missing as a whole.
+WHOLE_ROWS = "every row from"
+
+TORCH_COPY = "(torch copy)"  # the argument of traffic that no kernel caused
+
 ASPECTS = ("values", "kernel", "bounds", "races", "traffic", "compiles")
 
 ASPECT_OF_KIND = {

@@ -13,6 +13,7 @@ import numpy as np
 from autograder.records import (
     ASPECTS,
     COPIED_INPUT,
+    TORCH_COPY,
     Aspect,
     Case,
     CaseResult,
@@ -131,8 +132,8 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
             which = "" if len(expected) == 1 else f" of {_called(exercise, i)}"
             return worst, Finding(
                 "values",
-                f"{int(bad.sum())} of {bad.size} values{which} are wrong{_where(bad, got)}, e.g. "
-                f"{_examples(bad, got, want)}.{_nearly(bad, got, want)}",
+                f"{int(bad.sum())} of {bad.size} values{which} are wrong{_where(bad, got, want)}, "
+                f"e.g. {_examples(bad, got, want)}.{_nearly(bad, got, want)}",
                 lanes=int(bad.sum()),
             )
     return worst, None
@@ -163,9 +164,9 @@ def _examples(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
     return "; ".join(parts)
 
 
-NARROW = (  # a sentence that explains; nothing has to be asked behind it
-    "All differences are below 1 % of the largest value, as when a sum or a factor is kept in a "
-    "type narrower than float32."
+NARROW = (  # a question of its own: the exercise's is not asked behind it
+    "All differences are below 1 % of the largest value: is a sum or a factor kept in a type "
+    "narrower than float32, or is a small term wrong?"
 )
 
 
@@ -186,7 +187,7 @@ def _number(x: float) -> str:
     return f"{x:.6g}"
 
 
-def _where(bad: np.ndarray, got: np.ndarray) -> str:
+def _where(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
     """Where the wrong values lie, where that says something."""
     if bad.all():
         extra = ""
@@ -216,16 +217,26 @@ def _where(bad: np.ndarray, got: np.ndarray) -> str:
             notes.append(f"all from element {first} on")
     if np.isnan(got[bad]).all():
         notes.append("all NaN")
+    elif np.isnan(want[bad]).all():
+        notes.append("only such as should be NaN")
     return f" ({', '.join(notes)})" if notes else ""
 
 
 def _too_much(exercise: Exercise, run: Run, limit: int) -> Finding:
     biggest = max(run.traffic, key=lambda t: t.loaded + t.stored)
+    form = f" ({exercise.limit_text} + 5 %)" if exercise.limit_text else ""
+    counts = f"{biggest.loaded} loaded, {biggest.stored} stored"
+    if biggest.argument in (TORCH_COPY, COPIED_INPUT):
+        most = (
+            f"copies that torch makes (.contiguous(), .clone(), .to()): {counts}. Which line "
+            "copies a whole tensor, and could the kernel do without, given the strides?"
+        )
+    else:
+        most = f"{biggest.argument}: {counts}."
     return Finding(
         "traffic",
-        f"The kernels request {run.elements} elements, the limit is {limit}"
-        f"{f' ({exercise.limit_text} + 5 %)' if exercise.limit_text else ''}; most of it through "
-        f"{biggest.argument}: {biggest.loaded} loaded, {biggest.stored} stored.",
+        f"The call moves {run.elements} elements, the limit is {limit}{form}; most of it through "
+        f"{most}",
         argument=biggest.argument,
         lanes=run.elements - limit,
     )
@@ -254,7 +265,9 @@ def verdict(
     it.
     """
     # None: nothing ran that could be compiled. Empty: the proof was asked for and is not there.
-    unproved = compiled is not None and not compiled and exercise.compiled is not None
+    # Where no kernel was launched there is nothing to prove, and no point to earn.
+    launched = any(r.run is None or r.run.traffic for r in results)
+    unproved = compiled is not None and not compiled and exercise.compiled is not None and launched
     compiled = compiled or ()
     results = [r for r in results]
     earned = [r for r in results if _earned(r)]

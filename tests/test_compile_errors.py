@@ -189,6 +189,71 @@ def python_function(p, n):
 
 
 @triton.jit
+def own_function(p, n):
+    tl.store(p, math.prod(tl.load(p)))
+
+
+@triton.jit
+def larger_of_two(p, n):
+    tl.store(p, tl.max(tl.load(p), tl.load(p + 1)))
+
+
+@triton.jit
+def maximum_along(p, n):
+    tl.store(p, tl.maximum(tl.load(p + tl.arange(0, 16)), axis=0))
+
+
+@triton.jit
+def of_the_host(p, n):
+    for i in range(triton.cdiv(n, 16)):
+        tl.store(p + i, 0.0)
+
+
+@triton.jit
+def power(p, n):
+    tl.store(p, tl.load(p) ** 2)
+
+
+@triton.jit
+def infinity(p, n):
+    tl.store(p, -tl.inf)
+
+
+@triton.jit
+def mean(p, n):
+    tl.store(p, tl.mean(tl.load(p + tl.arange(0, 16)), axis=0))
+
+
+@triton.jit
+def shape_of_a_pointer(p, n):
+    m = p.shape[1]
+    tl.store(p, m)
+
+
+@triton.jit
+def shape_unpacked(p, n):
+    m, k = p.shape
+    tl.store(p, m + k)
+
+
+@triton.jit
+def stride_of_a_pointer(p, n):
+    tl.store(p + p.stride(0), 0.0)
+
+
+@triton.jit
+def address_compared(p, n):
+    mask = p + tl.arange(0, 16) < n
+    tl.store(p + tl.arange(0, 16), 0.0, mask=mask)
+
+
+@triton.jit
+def row_and_column(p, n):
+    x = tl.load(p[n, tl.arange(0, 16)])
+    tl.store(p + tl.arange(0, 16), x)
+
+
+@triton.jit
 def number_as_pointer(p, n):
     tl.load(n + tl.arange(0, 16))
 
@@ -255,7 +320,19 @@ WRONG = [
     (pointer_written, "p[offs] = ", "Write tl.store(p + offs, value, mask=mask)"),
     (element_assigned, "x[0] = ", "elements of a block cannot be assigned"),
     (gives_back, "return", "a kernel cannot return values"),
-    (python_function, "tl.store", "a Python function cannot work on a block"),
+    (python_function, "tl.store", "`math.exp` is a function for Python's numbers. In a kernel it is tl"),
+    (own_function, "tl.store", "a Python function cannot work on a block"),
+    (larger_of_two, "tl.store", "The larger of two, lane by lane, is tl.maximum(a, b)."),
+    (maximum_along, "tl.store", "tl.max(block, axis=0) reduces one."),
+    (of_the_host, "for i in range", "In a kernel it is tl.cdiv."),
+    (power, "tl.store", "A square is x * x"),
+    (infinity, "tl.store", "Write float('inf')."),
+    (mean, "tl.store", "Divide tl.sum(x, axis=0) by the number of elements"),
+    (shape_of_a_pointer, "m = p.shape[1]", "it knows no shape and no strides"),
+    (shape_unpacked, "m, k = p.shape", "it knows no shape and no strides"),
+    (stride_of_a_pointer, "tl.store", "it knows no shape and no strides"),
+    (address_compared, "mask = p", "A mask compares the offsets, as in cols < n_cols."),
+    (row_and_column, "x = tl.load", "Write tl.load(p + row * stride + column, mask=mask)."),
     (number_as_pointer, "tl.load", "needs a pointer, and this is a block (16) of int32"),
     (float_offset, "tl.load", "Use // in place of /"),
     (no_such_function, "tl.store", "triton.language has no `relu`"),

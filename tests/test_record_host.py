@@ -206,13 +206,13 @@ class Wrapped(torch.Tensor):
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        (lambda x: None, "function returned None. Did you forget `return out`?"),
+        (lambda x: None, "function returned None, and no kernel was launched. Are the"),
         (lambda x: 3.0, "function returned a float, where a tensor is expected."),
         (lambda x: np.zeros(3), "function returned a NumPy array, where a tensor is expected."),
         (lambda x: (), "function returned an empty tuple."),
         (lambda x: x.to_sparse(), "function returned a tensor of layout torch.sparse_coo"),
         (lambda x: torch.complex(x, x), "function returned a tensor of type torch.complex64"),
-        (lambda x: [None], "function returned None."),
+        (lambda x: [None], "function returned None"),
         (lambda x: (x, 3), "Output 1 of function is an int, where a tensor is expected."),
     ],
 )

@@ -68,11 +68,9 @@ def check_format(exercise: Exercise, answers: Any) -> tuple[Finding, ...]:
     if not isinstance(answers, dict):
         wanted = ", ".join(f'"{name}": …' for name in questions)
         return (_fault(f"answers is {_said(answers)}; it wants a dict: answers = {{{wanted}}}."),)
-    faults = [
-        _fault(f"{name} is missing from answers.", name)
-        for name in questions
-        if name not in answers
-    ]
+    missing = [name for name in questions if name not in answers]
+    verb = "is" if len(missing) == 1 else "are"
+    faults = [_fault(f"{', '.join(missing)} {verb} missing from answers.")] if missing else []
     for name, given in answers.items():
         if name not in questions:
             asked = ", ".join(questions)

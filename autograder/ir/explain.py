@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from autograder.ir.habits import subscript
+from autograder.ir.habits import call, shape, subscript
 from autograder.records import Rejected
 
 # (pattern in Triton's message, what to say). ``\1`` inserts a group; first match wins.
@@ -135,6 +135,12 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "an offset on a pointer must be an integer. Use // in place of /.",
     ),
     (
+        r"invalid operands of type (pointer<\w+>) and (.+)|invalid operands of type (.+) and "
+        r"(pointer<\w+>)",
+        "a pointer is an address: an integer offset may be added to it, and nothing else. A mask "
+        "compares the offsets, as in cols < n_cols.",
+    ),
+    (
         r"invalid operands of type (.+) and (.+)",
         r"these two cannot be combined: {\1} and {\2}.",
     ),
@@ -161,9 +167,23 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "tl.make_tensor_descriptor.",
     ),
     (
+        r"module 'triton\.language[\w.]*' has no attribute '(inf|nan)'",
+        r"triton.language has no `\1`. Write float('\1').",
+    ),
+    (
+        r"module 'triton\.language[\w.]*' has no attribute '(mean|average)'",
+        r"triton.language has no `\1`. Divide tl.sum(x, axis=0) by the number of elements, which "
+        "may be less than that of the lanes.",
+    ),
+    (
         r"module 'triton\.language[\w.]*' has no attribute '(\w+)'",
         r"triton.language has no `\1`. Look up its name, or build it from tl.where, tl.maximum, "
         "tl.exp …",
+    ),
+    (
+        r"'tensor' object has no attribute '__r?pow__'",
+        "blocks have no `**`. A square is x * x, a root tl.sqrt(x), and any other power "
+        "tl.exp2(y * tl.log2(x)).",
     ),
     (
         r"'tensor' object has no attribute '(\w+)'",
@@ -200,6 +220,9 @@ _NEEDS_CONSTEXPR = re.compile(
 )
 _OF_A_SUBSCRIPT = re.compile(
     r"unsupported tensor index|__setitem__ is not supported|_semantic` argument|not subscriptable"
+)
+_OF_A_SHAPE = re.compile(
+    r"index out of range|values to unpack|no attribute '(stride|numel|size)'|not callable"
 )
 _CODE = 72  # characters of the student's line that a sentence quotes
 _TYPES = {"fp": "float", "bf": "bfloat"}
@@ -253,6 +276,10 @@ def plain(error: BaseException) -> str:
 
 def _reason(message: str, node: Any, source: str, runtime: Mapping[str, str]) -> str:
     if _OF_A_SUBSCRIPT.search(message) and (instead := subscript(node, source, runtime)):
+        return instead
+    if instead := call(node, message):
+        return instead
+    if _OF_A_SHAPE.search(message) and (instead := shape(node, runtime)):
         return instead
     constexpr = _NEEDS_CONSTEXPR.search(message)
     if constexpr:

@@ -92,6 +92,7 @@ class Faults:
             "lanes": len(cells),
             "where": _span(*np.unique(cells).tolist()),
             "torch": "",
+            "atomic": True,
         }
         self._add(kind, window.argument, op.line, bad.sum(), first, story)
 
@@ -146,7 +147,7 @@ class Faults:
             where = "past the end"
         else:
             where = "outside"
-        preposition = "to" if s["verb"] == "store" else "of" if s["verb"] == "atomic" else "from"
+        preposition = {"store": "to", "atomic": "on"}.get(s["verb"], "from")
         if s["size"] is not None:
             holds = f"{argument} has {_elements(s['size'])}"
         elif len(s["shape"]) < 2:  # what lies between its elements belongs to another tensor
@@ -166,10 +167,14 @@ class Faults:
 
     def _say_uninitialised(self, argument, line, fault):
         s = fault.story
+        place = f"(program {self.program_text(fault.program)}, line {line}: offsets {s['where']})"
+        if s.get("atomic"):
+            return (
+                f"atomic on {argument}: {s['lanes']} lanes update memory that nobody has written "
+                f"{place}. What must stand there before the first update?"
+            )
         return (
-            f"load from {argument}: {s['lanes']} lanes read memory that nobody has written "
-            f"(program {self.program_text(fault.program)}, line {line}: offsets "
-            f"{s['where']})."
+            f"load from {argument}: {s['lanes']} lanes read memory that nobody has written {place}."
         )
 
     def _say_torch_computed(self, argument, line, fault):

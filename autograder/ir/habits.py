@@ -13,7 +13,65 @@ from collections.abc import Iterator, Mapping
 from autograder.ir.parse import Op, Region, parse
 from autograder.records import CouldNotCheck, Kernel, Rejected
 
-__all__ = ["reduced_stores", "returned", "subscript"]
+__all__ = ["call", "reduced_stores", "returned", "shape", "subscript"]
+
+_MATH = ("ceil", "cos", "erf", "exp", "exp2", "fabs", "floor", "log", "log2", "sin", "sqrt")
+_OF_PYTHON = re.compile(
+    r"must be real number, not tensor|has no attribute 'to_tensor'|_semantic` argument"
+)
+
+
+def call(node: ast.AST | None, message: str) -> str:
+    """What to call in place of a function in the failing ``node``; empty where no call is at fault.
+
+    ``tl.max`` of two blocks, ``tl.maximum`` along an axis, ``math.sqrt`` and ``triton.cdiv``.
+    """
+    for part in ast.walk(node) if node is not None else ():
+        if not isinstance(part, ast.Call):
+            continue
+        name = ast.unparse(part.func)
+        axes = [k.arg for k in part.keywords if k.arg == "axis"]
+        if name in ("tl.max", "tl.min") and len(part.args) > 1 and not _is_axis(part.args[1]):
+            return (
+                f"{name}(block, axis) reduces one block, and its second argument is an axis. The "
+                f"{_WHICH[name]} of two, lane by lane, is {name}imum(a, b)."
+            )
+        if name in ("tl.maximum", "tl.minimum") and (axes or len(part.args) == 1):
+            return (
+                f"{name}(a, b) compares two blocks, lane by lane. {name[:6]}(block, axis=0) "
+                "reduces one."
+            )
+        if _OF_PYTHON.search(message):
+            module, _, function = name.rpartition(".")
+            if name == "triton.cdiv" or module in ("math", "np", "numpy") and function in _MATH:
+                instead = {"fabs": "abs"}.get(function, function)
+                return (
+                    f"`{name}` is a function for Python's numbers. In a kernel it is tl.{instead}."
+                )
+    return ""
+
+
+_WHICH = {"tl.max": "larger", "tl.min": "smaller"}
+
+
+def _is_axis(argument: ast.expr) -> bool:
+    """Whether this may stand for an axis: a whole number, a name, or None."""
+    return isinstance(argument, (ast.Constant, ast.Name, ast.UnaryOp))
+
+
+def shape(node: ast.AST | None, types: Mapping[str, str]) -> str:
+    """What to say of ``x_ptr.shape[1]`` and ``x_ptr.stride(0)`` in the failing ``node``."""
+    for part in ast.walk(node) if node is not None else ():
+        if (
+            isinstance(part, ast.Attribute)
+            and part.attr in ("shape", "stride", "numel", "size")
+            and types.get(name := ast.unparse(part.value), "").startswith("*")
+        ):
+            return (
+                f"`{name}` is a pointer, the address of an element: it knows no shape and no "
+                "strides. The host function has to hand them over as numbers, as parameters."
+            )
+    return ""
 
 
 def subscript(node: ast.AST | None, source: str, types: Mapping[str, str]) -> str:
@@ -45,6 +103,8 @@ def _in_place_of(part: ast.Subscript, source: str, types: Mapping[str, str]) -> 
     index = index if len(index) <= 30 else "offsets"
     stores = isinstance(part.ctx, ast.Store)
     if types.get(base, "").startswith("*"):
+        if isinstance(part.slice, ast.Tuple):
+            index = "row * stride + column"
         call = f"tl.store({base} + {index}, value" if stores else f"tl.load({base} + {index}"
         return f"`{base}` is a pointer, and has no [...]. Write {call}, mask=mask)."
     call = r"tl\.(program_id|num_programs)\("

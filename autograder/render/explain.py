@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 from autograder.records import (
-    COPIED_INPUT,
     Aspect,
     CaseResult,
     Exercise,
@@ -18,8 +17,8 @@ from autograder.records import (
     Verdict,
     aspect_of,
 )
+from autograder.render.asking import SAME_CAUSE, ask, explained
 from autograder.render.neutral import neutral
-from autograder.verdict import NARROW
 
 __all__ = [
     "NOTES",
@@ -77,11 +76,6 @@ NOTES = {
     "compile": "",  # these two say themselves what to do
     "interface": "",
 }
-# In place of "unwritten", where a mask switched off as many lanes as there are elements missing.
-_MASKED_OFF = (
-    "The mask switched lanes off where elements are missing. What does it say for a lane that owns "
-    "an element, and is it true there?"
-)
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,7 @@ class Fault:
     where: str  # "add_kernel, line 7", or ""
     cases: str  # "case “ragged length” and 2 more", or ""
     message: str
-    note: str  # what to look at; asked once a kind
+    note: str  # what to look at; asked once
 
 
 def faults(verdict: Verdict, exercise: Exercise | None = None) -> tuple[Fault, ...]:
@@ -120,21 +114,23 @@ def faults(verdict: Verdict, exercise: Exercise | None = None) -> tuple[Fault, .
     clues = {} if quiz or exercise is None else _clues(verdict, exercise)
     asked: set[str] = set()
     told = []
+    earlier: list[tuple[Finding, list[str]]] = []
     for key, finding in first.items():
-        note = "" if finding.kind in asked else clues.get(finding.kind, notes.get(finding.kind, ""))
-        masked_off = finding.kind == "unwritten" and _masked_off(finding, shown_on)
-        if masked_off and note and "mask" not in note:  # unless it speaks of the mask itself
-            note = _MASKED_OFF
-        if finding.message.endswith(NARROW) or finding.argument == COPIED_INPUT:
-            note = ""  # these say where to look
+        cases = labels.get(key, [])
+        if explained(finding, cases, earlier):
+            note = SAME_CAUSE
+        else:
+            note = ask(finding, notes | clues, shown_on.get(finding, ()))
+            note = "" if note in asked else note
+            asked.add(note)
         note = neutral(note, 240)
-        asked.add(finding.kind)
+        earlier.append((finding, cases))
         told.append(
             Fault(
                 finding,
                 "form" if _is_form(verdict) else aspect_of(finding.kind, names),
                 _where(finding),
-                _and_more(labels.get(key, [])),
+                _and_more(cases),
                 neutral(finding.message),
                 note,
             )
@@ -150,8 +146,11 @@ def first_faults(verdict: Verdict, exercise: Exercise | None) -> tuple[tuple[Fau
     return shown, len(told) - len(shown)
 
 
-def warnings_of(verdict: Verdict) -> list[str]:
-    """The warnings, neutral; those that differ in nothing but a line are one, with all lines."""
+def warnings_of(verdict: Verdict) -> tuple[list[str], list[str]]:
+    """The warnings, neutral: those on a line of a kernel, which may be the cause, and the others.
+
+    Such as differ in nothing but a line are one, with all lines.
+    """
     lines: dict[str, list[str]] = {}
     for text in verdict.warnings:
         found = _LINE.search(text)
@@ -161,7 +160,8 @@ def warnings_of(verdict: Verdict) -> list[str]:
     for text, (*others, last) in lines.items():
         where = f"lines {', '.join(others)} and {last}" if others else f"line {last}"
         merged.append(neutral(text.replace("(line)", f"({where})", 1) if last else text, 300))
-    return merged
+    of_a_kernel = [text for text in merged if re.match(r"Line \d+ of ", text)]
+    return of_a_kernel, [text for text in merged if text not in of_a_kernel]
 
 
 def _clues(verdict: Verdict, exercise: Exercise) -> dict[str, str]:
@@ -173,15 +173,6 @@ def _clues(verdict: Verdict, exercise: Exercise) -> dict[str, str]:
         if right and status.get(clue.wrong) == "fail":
             fitting.setdefault(clue.kind, clue.question)
     return fitting
-
-
-def _masked_off(finding: Finding, shown_on: dict[Finding, list[CaseResult]]) -> bool:
-    """Whether stores had at least as many lanes masked off as elements are missing."""
-    for result in shown_on.get(finding, ()):
-        if result.run is not None:
-            stores = [t for t in result.run.traffic if not t.loaded]
-            return sum(t.masked for t in stores) >= finding.lanes > 0
-    return False
 
 
 def _is_form(verdict: Verdict) -> bool:

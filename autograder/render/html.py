@@ -31,7 +31,7 @@ from autograder.render.facts import (
     traffic_sentence,
 )
 from autograder.render.lanes import lanes_over_array, shows_its_fault
-from autograder.render.neutral import count, neutral, spaced
+from autograder.render.neutral import count, neutral, spaced, unbroken
 from autograder.render.public import public_view
 from autograder.render.text import hints_text, verdict_text
 
@@ -115,15 +115,17 @@ def verdict_html(verdict: Verdict, exercise: Exercise | None = None) -> str:
     Hidden cases appear as ``public_view`` leaves them.
     """
     verdict = public_view(verdict)
+    of_a_line, others = warnings_of(verdict)
     drawing = _drawing(verdict)
     parts = [
         _head(verdict, exercise),
         _aspects(verdict),
+        _notes(of_a_line),
         _faults(verdict, exercise),
         f"<div>{drawing}</div>" if drawing else "",
         _facts(verdict, exercise),
         _cases(verdict.cases, exercise) if len(verdict.cases) > 1 else "",
-        _warnings(verdict),
+        _notes(others),
     ]
     return _box(verdict, parts)
 
@@ -135,13 +137,15 @@ def feedback_html(verdict: Verdict, exercise: Exercise | None = None) -> str:
     no picture either: ``picture`` gives that as PNG, to go beside it as an ``image/png`` output.
     """
     verdict = public_view(verdict)
+    of_a_line, others = warnings_of(verdict)
     parts = [
         _head(verdict, exercise),
         _aspects(verdict),
+        _notes(of_a_line),
         _faults(verdict, exercise),
         _facts(verdict, exercise),
         _cases(verdict.cases, exercise) if verdict.cases else "",
-        _warnings(verdict),
+        _notes(others),
     ]
     return _box(verdict, parts)
 
@@ -242,7 +246,7 @@ def _facts(verdict: Verdict, exercise: Exercise | None) -> str:
         *(("compiled", sentence) for sentence in compile_sentences(verdict.compiled)),
     ]
     return _table(
-        (f'<span style="{_MUTED}">{name}</span>', escape(sentence))
+        (f'<span style="{_MUTED}">{name}</span>', escape(unbroken(sentence)))
         for name, sentence in facts
         if sentence
     )
@@ -250,11 +254,12 @@ def _facts(verdict: Verdict, exercise: Exercise | None) -> str:
 
 def _fault(fault: Fault) -> str:
     head = " · ".join(escape(part) for part in (fault.where, fault.cases) if part)
+    note = escape(unbroken(fault.note))
     return (
         f'<div style="{_FAULT}"><p style="margin:0">{_mark("fail")} <b>{fault.aspect}</b> '
         f'<span style="{_MUTED}">{head}</span></p>'
-        f'<p style="margin:0.2em 0">{escape(fault.message)}</p>'
-        + (f'<p style="margin:0.2em 0"><em>{escape(fault.note)}</em></p>' if fault.note else "")
+        f'<p style="margin:0.2em 0">{escape(unbroken(fault.message))}</p>'
+        + (f'<p style="margin:0.2em 0"><em>{note}</em></p>' if fault.note else "")
         + "</div>"
     )
 
@@ -288,10 +293,9 @@ def _cases(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
     )
 
 
-def _warnings(verdict: Verdict) -> str:
+def _notes(texts: list[str]) -> str:
     return "".join(
-        f'<p style="margin:0.3em 0"><b>note</b> {escape(text)}</p>'
-        for text in warnings_of(verdict)[:5]
+        f'<p style="margin:0.3em 0"><b>note</b> {escape(text)}</p>' for text in texts[:5]
     )
 
 

@@ -6,6 +6,7 @@ import html
 import textwrap
 
 from autograder.records import Finding, Run
+from autograder.render.asking import SAME_CAUSE, ask, explained
 from autograder.render.explain import NOTES
 from autograder.render.neutral import neutral
 
@@ -22,11 +23,16 @@ class Shown:
         self.note = note
 
     def _sentences(self) -> list[tuple[str, str]]:
-        told = [(neutral(f.message), NOTES[f.kind] if self.note else "") for f in self.findings]
-        # A question that has just been asked is not asked again.
-        return [
-            (m, n if n not in [k for _, k in told[:i]] else "") for i, (m, n) in enumerate(told)
-        ]
+        told: list[tuple[str, str]] = []
+        for i, finding in enumerate(self.findings):
+            note = ask(finding, NOTES) if self.note else ""
+            if note and explained(finding, (), [(f, ()) for f in self.findings[:i]]):
+                note = SAME_CAUSE
+            # A question that has just been asked is not asked again.
+            elif note in [said for _, said in told]:
+                note = ""
+            told.append((neutral(finding.message), note))
+        return told
 
     def __repr__(self) -> str:
         if not self.findings:

@@ -49,6 +49,12 @@ def spaced(number: int, gap: str = " ") -> str:
     return f"{number:,}".replace(",", gap) if abs(number) >= 10_000 else str(number)
 
 
+def unbroken(text: str) -> str:
+    """``text`` with the gaps between thousands narrow and fixed, so that no line ends in a
+    number."""
+    return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\u202f", text)
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """``count(1, "lane")`` → ``1 lane``; ``count(896, "lane")`` → ``896 lanes``."""
     return f"{spaced(number)} {noun if number == 1 else plural or noun + 's'}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 
 from autograder.records import Exercise, Verdict
@@ -22,13 +21,12 @@ from autograder.render.facts import (
     error_sentence,
     traffic_sentence,
 )
-from autograder.render.neutral import neutral
+from autograder.render.neutral import neutral, unbroken
 from autograder.render.public import public_view
 
 __all__ = ["hints_text", "public_view", "verdict_text"]
 
 WIDTH = 92
-_GAP = re.compile(r"(?<=\d) (?=\d{3}\b)")
 LINES = 5  # of one finding, at most
 
 
@@ -39,12 +37,14 @@ def verdict_text(verdict: Verdict, exercise: Exercise | None = None) -> str:
     first findings in at most five lines each. Hidden cases appear as ``public_view`` leaves them.
     """
     verdict = public_view(verdict)
+    of_a_line, others = warnings_of(verdict)
     blocks = [
         _head(verdict, exercise),
         _table(verdict),
         _facts(verdict, exercise),
+        _notes(of_a_line),
         *_findings(verdict, exercise),
-        _warnings(verdict),
+        _notes(others),
     ]
     return "\n".join(block for block in blocks if block)
 
@@ -113,8 +113,8 @@ def _finding(fault: Fault) -> str:
         room -= 10
 
 
-def _warnings(verdict: Verdict) -> str:
-    return "\n".join(_wrapped("note: " + text, 3) for text in warnings_of(verdict)[:3])
+def _notes(texts: list[str]) -> str:
+    return "\n".join(_wrapped("note: " + text, 3) for text in texts[:3])
 
 
 def _wrapped(text: str, most: int) -> str:
@@ -128,8 +128,8 @@ def _lines(text: str) -> list[str]:
 
 def _wrap(text: str, **how) -> list[str]:
     """Lines of at most WIDTH; a number such as ``40 960`` stays on one of them."""
-    whole = _GAP.sub("\xa0", text)
-    return [line.replace("\xa0", " ") for line in textwrap.wrap(whole, WIDTH, **how)]
+    lines = textwrap.wrap(unbroken(text), WIDTH, **how)
+    return [line.replace("\u202f", " ") for line in lines]
 
 
 def hints_text(exercise: Exercise, opened: int = 1) -> str:

@@ -105,6 +105,7 @@ class Launches:
         self.touches: list | None = [] if keep_touches else None
         self.undefined: list = []
         self.changed: dict[str, None] = {}
+        self.blamed: set[int] = set()  # inputs whose change is told already: one name is enough
         self.warnings: dict[str, None] = {}
         self.digest: list[int] = []
 
@@ -176,10 +177,12 @@ class Launches:
         for window in windows:
             self.count(window.traffic)
             # The same tensor may be bound twice: to blame is the name that is stored through.
-            if window.buffer.number in self.inputs and window.argument in writers:
+            known = window.buffer.number in self.blamed
+            if window.buffer.number in self.inputs and window.argument in writers and not known:
                 view = self.inputs[window.buffer.number].view
                 if (window.buffer.states(view) == mem.KERNEL).any():
                     self.changed[window.argument] = None
+                    self.blamed.add(window.buffer.number)
         self.findings += faults.findings()
         self.accesses += memory.accesses
         for (line, argument), (lanes, program) in memory.undefined.items():

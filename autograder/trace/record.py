@@ -22,7 +22,7 @@ import triton
 from torch.utils._python_dispatch import _disable_current_modes
 
 from autograder.ir.hook import hooked
-from autograder.records import CouldNotCheck, Rejected, Tensor, Trace, View
+from autograder.records import CouldNotCheck, Launch, Rejected, Tensor, Trace, View
 from autograder.trace.dummies import Values, dummy
 from autograder.trace.lines import is_library
 from autograder.trace.listen import Listen, Looks
@@ -174,6 +174,8 @@ class _Call:
 
     @staticmethod
     def _output(tape: Tape, item: Any, subject: str) -> View | str:
+        if item is None and not any(isinstance(event, Launch) for event in tape.events):
+            return f"{subject} None, and no kernel was launched. Are the lines still to come?"
         if item is None:
             return f"{subject} None. Did you forget `return out`?"
         if not isinstance(item, torch.Tensor):
@@ -188,6 +190,11 @@ class _Call:
 
     def _gradients(self, tape: Tape, returned: Any, tensors: list[torch.Tensor]) -> tuple:
         """Run autograd for incoming gradients that the judge chooses, and note what comes back."""
+        if returned is None:
+            raise Rejected(
+                f"{self.name} returned None: forward, or the function around .apply, lacks a "
+                "`return`."
+            )
         outputs = returned if isinstance(returned, (tuple, list)) else (returned,)
         outputs = [o for o in outputs if isinstance(o, torch.Tensor) and o.requires_grad]
         if not outputs:
@@ -229,6 +236,8 @@ class _Call:
         if "'function' object is not subscriptable" in message:
             text += ": only a kernel can be launched with [grid], and the function in front of it "
             text += "has no @triton.jit above its def"
+        if "saved_tensors" in _source(error.__traceback__):
+            text += _of_saved(message)
         if tape.peeks and not tape.runs:
             peek = tape.peeks[0]
             text += (
@@ -260,6 +269,25 @@ def _place(trace: TracebackType | None) -> tuple[int, str]:
     line = frames[-1].lineno or 0
     code = linecache.getline(frames[-1].filename, line).strip()
     return line, f" (line {line}: `{code}`)" if code else f" (line {line})"
+
+
+def _source(trace: TracebackType | None) -> str:
+    """The innermost of the student's functions as text, up to the line that raised."""
+    frames = [f for f, _ in traceback.walk_tb(trace) if not is_library(f.f_code.co_filename)]
+    if not frames:
+        return ""
+    code = frames[-1].f_code
+    lines = linecache.getlines(code.co_filename)
+    return "".join(lines[code.co_firstlineno - 1 : frames[-1].f_lineno])
+
+
+def _of_saved(message: str) -> str:
+    """What an error says where ``ctx.saved_tensors`` was taken for something else."""
+    if "not tuple" in message or "'tuple' object" in message:
+        return ": ctx.saved_tensors is a tuple, also of one tensor; (y,) = … takes that one out"
+    if "values to unpack" in message:
+        return ": ctx.saved_tensors holds what forward gave to ctx.save_for_backward, no more"
+    return ""
 
 
 def _warn_host(tape: Tape, card: Any, tensor: torch.Tensor, argument: str) -> None:

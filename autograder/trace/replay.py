@@ -16,6 +16,8 @@ from autograder.ir import memory as mem
 from autograder.ir.memory import Buffer
 from autograder.records import (
     COPIED_INPUT,
+    TORCH_COPY,
+    WHOLE_ROWS,
     Allocate,
     Constant,
     Copy,
@@ -214,7 +216,7 @@ class _Replay(Launches):
         if old.foreign:
             new.foreign += [f for f in old.foreign if f not in new.foreign]
         n = math.prod(source.shape)
-        name = COPIED_INPUT if source.buffer in self.inputs else "(torch copy)"
+        name = COPIED_INPUT if source.buffer in self.inputs else TORCH_COPY
         self.count(Traffic(name, ITEMSIZE[source.dtype], n, n))
 
     def foreign(self, event: Foreign) -> None:
@@ -256,12 +258,10 @@ class _Replay(Launches):
         foreign = int((states == mem.FOREIGN).sum())
         untouched = int((states == mem.INPUT).sum())
         if unwritten:
-            first = np.argwhere(states == mem.UNINITIALISED)[0]
-            place = ", ".join(map(str, first))
+            missing = _missing(states == mem.UNINITIALISED)
             self._say(
                 "unwritten",
-                f"{which}: no program wrote {unwritten} of its {count} elements, the first at "
-                f"[{place}].",
+                f"{which}: no program wrote {unwritten} of its {count} elements, {missing}.",
                 unwritten,
             )
         if foreign:
@@ -285,6 +285,15 @@ class _Replay(Launches):
 
     def _say(self, kind: str, message: str, lanes: int) -> None:
         self.findings.append(Finding(kind, message, lanes=lanes))
+
+
+def _missing(unwritten: np.ndarray) -> str:
+    """``the first at [0, 1024]``, or ``every row from 1391 on``, where some come before."""
+    first = np.argwhere(unwritten)[0]
+    row = int(first[0]) if len(first) > 1 else 0
+    if row and not first[1:].any() and unwritten[row:].all():
+        return f"{WHOLE_ROWS} {row} on"
+    return f"the first at [{', '.join(map(str, first))}]"
 
 
 _EVENTS: Mapping[type, object] = {
