@@ -213,8 +213,8 @@ SOFTMAX = Exercise(
         "The block is a power of two, so it is as long as the row or longer.",
         "A lane beyond the row must change neither the maximum nor the sum. There is one number "
         "to load in its place that does both: the maximum ignores it, and its exponential is 0.",
-        "cols = tl.arange(0, BLOCK_SIZE); x = tl.load(x_ptr + row · x_stride + cols, mask=cols < "
-        "n_cols, other=-float('inf')).to(tl.float32); e = tl.exp(x − tl.max(x, axis=0)); store "
+        "cols = tl.arange(0, BLOCK_SIZE); x = tl.load(x_ptr + row * x_stride + cols, mask=cols < "
+        "n_cols, other=-float('inf')).to(tl.float32); e = tl.exp(x - tl.max(x, axis=0)); store "
         "e / tl.sum(e, axis=0) with the same mask. Outside: BLOCK_SIZE = "
         "triton.next_power_of_2(n_cols), one program a row.",
     ),
@@ -241,7 +241,7 @@ SOFTMAX_BACKWARD = Exercise(
         "need, and how do ctx.save_for_backward and ctx.saved_tensors hand it over?",
         "The kernel is the forward's twin: one program a row, two loads, one sum over the row, one "
         "store. In a sum, a lane beyond the row must add nothing.",
-        "y and dy with other=0.0 and .to(tl.float32); dx = y * (dy − tl.sum(dy * y, axis=0)); "
+        "y and dy with other=0.0 and .to(tl.float32); dx = y * (dy - tl.sum(dy * y, axis=0)); "
         "store it with the mask. In backward: (y,) = ctx.saved_tensors, dx = torch.empty_like(y), "
         "launch, return dx. And triton_softmax(x) returns TritonSoftmax.apply(x).",
     ),
@@ -279,9 +279,9 @@ SOFTMAX_LONG = Exercise(
         "−inf, that is exp(−inf + inf): subtract 0 in its place.",
         "for start in range(0, n_cols, BLOCK_SIZE): cols = start + tl.arange(0, BLOCK_SIZE); load "
         "with other=-float('inf'); new_m = tl.maximum(m, tl.max(x, axis=0)); shift = "
-        "tl.where(new_m == -float('inf'), 0.0, new_m); s = s * tl.exp(m − shift) + "
-        "tl.sum(tl.exp(x − shift), axis=0); m = new_m. Then walk once more, and store "
-        "exp(x − m) / s.",
+        "tl.where(new_m == -float('inf'), 0.0, new_m); s = s * tl.exp(m - shift) + "
+        "tl.sum(tl.exp(x - shift), axis=0); m = new_m. Then walk once more, and store "
+        "tl.exp(x - m) / s.",
     ),
     notes=_NOTES
     | {
@@ -289,8 +289,8 @@ SOFTMAX_LONG = Exercise(
         "one for the result read x three times: which two walks can be one?",
         "values": "Walk through a row of six with blocks of four, the largest number last: what do "
         "m and s hold after each block? And if the first block is all −inf?",
-        "compile": "A block may have 1 048 576 elements at most, and a row more. Which block does "
-        "the message name, and is it as long as BLOCK_SIZE says?",
+        "out_of_bounds": "Column c of row r lies at r · x_row + c · x_col, and a row ends after N "
+        "columns. Which of the two does this line get wrong, the place or the mask?",
     },
 )
 

@@ -230,7 +230,7 @@ RMSNORM = Exercise(
         "elements can be scaled, and what must a lane beyond the row read so as not to change it?",
         "x and the weights with other=0.0 and .to(tl.float32): squares of 0 add nothing. Divide "
         "by the number of columns, not by the length of the block.",
-        "r = tl.rsqrt(tl.sum(x * x, axis=0) / n_cols + eps); store x * r * w at out_ptr + row · "
+        "r = tl.rsqrt(tl.sum(x * x, axis=0) / n_cols + eps); store x * r * w at out_ptr + row * "
         "n_cols + cols. Outside: out = torch.empty(x.shape, dtype=x.dtype, device=x.device), and "
         "x.stride(0) for x's rows.",
     ),
@@ -255,17 +255,17 @@ LAYERNORM = Exercise(
     limit_text="4MN",
     compiled=_case("compiled", 16, 896, "bfloat16"),
     hints=(
-        "Try it on a row of 8 ones and twos, then on a row of 7. One of the two is right. What is "
-        "different about their blocks?",
+        "Blocks have 128 lanes or more. Try it on a row of 128 ones and twos, then on a row of 127. "
+        "One of the two is right. What is different about their blocks?",
         "The lane beyond the row reads 0, and the mean is right: a 0 changes no sum. But what has "
         "become of that 0 when it enters the next sum?",
-        "x − mean is −mean in a lane beyond the row, and its square is no 0. Make it 0 again "
-        "before squaring: centered = tl.where(mask, x − mean, 0.0).",
+        "In a lane beyond the row x - mean is -mean, and its square is no 0. Make it 0 again "
+        "before squaring: centered = tl.where(mask, x - mean, 0.0).",
     ),
     notes=_NOTES
     | {
-        "values": "A lane beyond the row reads 0 and enters the variance as (0 − mean)². Which "
-        "lanes may take part in that sum?",
+        "values": "For which widths is it right? Take the smallest row that fails, and do each sum "
+        "by hand, lane by lane.",
         "traffic": "4MN is x once, two vectors of parameters once for each row, and the output "
         "once. Which of them is loaded a second time?",
     },
@@ -292,8 +292,9 @@ RMSNORM_BACKWARD = Exercise(
         "Either tl.atomic_add into a float32 tensor of zeros; or a few programs, each with several "
         "rows, keep a partial dw in registers, store it as a row of a float32 matrix, and a second "
         "kernel adds up the columns of that matrix.",
-        "Per row, with x̂ = x · r: c = tl.sum(w * dy * x̂, axis=0) / n_cols, dx = r * (w * dy − x̂ * "
-        "c), dw += dy * x̂. backward returns three things: dx, dw in w's type, and None for eps.",
+        "forward stores r, float32, one number a row, and saves x, w and r. A row: xhat = x * r; c = "
+        "tl.sum(w * dy * xhat, axis=0) / n_cols; dx = r * (w * dy - xhat * c); dw gets dy * xhat. "
+        "backward returns three things: dx, dw in w's type, and None for eps.",
     ),
     notes=_NOTES
     | {

@@ -34,8 +34,10 @@ def describe(access: Access, placed: Lanes) -> tuple[str, str]:
         bad = placed.states == BEYOND
         faulty = np.unique(placed.programs[bad.any(axis=1)])
         who = f"program {faulty[0]}" if len(faulty) == 1 else count(len(faulty), "program")
-        lanes = int(np.count_nonzero(np.isin(placed.programs, faulty))) * placed.states.shape[1]
-        point = f"{what}, {who}: {spaced(outside, GAP)} of {spaced(lanes, GAP)} lanes are outside"
+        theirs = placed.states[np.isin(placed.programs, faulty)]
+        on = int(np.count_nonzero(theirs != MASKED))
+        lanes = "lanes" if on == theirs.size else "unmasked lanes"
+        point = f"{what}, {who}: {spaced(outside, GAP)} of {spaced(on, GAP)} {lanes} are outside"
         if wrapped:
             point += f", {spaced(wrapped, GAP)} in the next row"
     elif wrapped:

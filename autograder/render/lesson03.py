@@ -138,7 +138,7 @@ def registers(facts: Sequence[CompileFacts], blocks: Sequence[int]) -> Figure:
             for block, fact in points:
                 if fact.spills:
                     words = f"{spaced(fact.spills)} bytes spilled"
-                    place = dict(xytext=(-10, -5), textcoords="offset points", ha="right", va="top")
+                    place = dict(xytext=(4, 7), textcoords="offset points", ha="right")
                     place["fontsize"] = 8.8
                     axes.annotate(words, (block, fact.registers), color=OUTSIDE, **place)
         axes.axhline(MOST_REGISTERS, color=MUTED, linewidth=0.8, linestyle=":")

@@ -50,8 +50,8 @@ def accumulation(sums: Mapping[str, Sequence[float]], exact: Sequence[float]) ->
         figure = new_figure(
             3.1,
             "A narrow running sum loses digits, then stops growing",
-            f"relative error of the sum of n numbers, added one after the other, up to n = "
-            f"{spaced(len(exact))}",
+            f"relative error of the sum of n numbers, n up to {spaced(len(exact))}; a gap in a line: "
+            "no error at all",
         )
         axes = figure.subplots()
         axes.set_xscale("log")
@@ -65,7 +65,7 @@ def accumulation(sums: Mapping[str, Sequence[float]], exact: Sequence[float]) ->
         ticks = [10**k for k in range(int(np.log10(len(exact))) + 1)]
         axes.set_xticks(ticks, [spaced(tick) for tick in ticks])
         # matplotlib would write powers of ten as formulas, which this style leaves unread
-        axes.set_yticks([1e-8, 1e-6, 1e-4, 1e-2, 1], ["1e-8", "1e-6", "1e-4", "1 %", "100 %"])
+        axes.set_yticks([1e-8, 1e-6, 1e-4, 1e-2, 1], ["1e-8", "1e-6", "1e-4", "0.01", "1"])
         axes.minorticks_off()
         axes.set_xlabel("n")
         axes.legend(loc="lower left")

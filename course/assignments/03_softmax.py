@@ -275,7 +275,7 @@ shrink?
 - e) `backward` gets the gradient of what `forward` returned.
 
 **q4.** A row is 1, 3, 2, 5 and the block has two elements. By which number is the running sum multiplied when the
-second block arrives?
+second block arrives? Three digits are enough.
 
 **q5.** A row of 40 000 numbers in one block, 4 warps of 32 threads: how many numbers does a thread hold?
 """

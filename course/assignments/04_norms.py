@@ -145,6 +145,7 @@ $$dx = r\,(w\,dy - \hat x\,c), \qquad dw = \sum_{\text{rows}} dy\,\hat x$$
 - At most $8MN + 2M + 80N$ numbers: $3MN$ forward; backward x, dy, w, dx and one addition to dw a row; one r a
   row, written and read; and room for partial sums, one for each of an RTX 4080's 76 SMs.
 - torch may fill a tensor with zeros and convert dw to w's type; the adding is for your kernels.
+- The kernels' parameters are a proposal: change them, or add a kernel, as your way needs it.
 
 About twenty lines in kernels and twenty in the Function.
 """

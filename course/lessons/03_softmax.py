@@ -38,7 +38,7 @@ r"""
 
 Softmax makes every row positive with sum 1: $y = e^{x - m} / s$, where $m$ is the row's largest number and
 $s = \sum e^{x - m}$. Eager PyTorch runs one kernel for each operation, and each reads its tensors from memory
-and writes its result back.
+and writes its result back. To read, or to write, all numbers of the matrix once is a **pass** over it.
 """
 
 # %%
@@ -301,7 +301,6 @@ def triton_softmax(x):
     )
     return out
 
-
 # %%
 check("03.softmax", triton_softmax)
 
@@ -476,8 +475,45 @@ So expect more warps to help on long rows and to cost on short ones. (Measured o
 take 9 µs with 4 warps and 30 µs with 32; rows of 16 384 take 89 µs with 4 warps and 74 µs with 16.)
 
 Somewhere this ends, and a block may have $2^{20}$ elements at most. Then the program walks along the row, block by
-block. But the maximum is known only at the row's end. Must it walk three times: for the maximum, for the sum, to
-store? That would be $4MN$.
+block. A loop in a kernel looks as in Python, and two things are new:
+
+- `tl.max` reduces a block to one number; the larger of *two* numbers or blocks is `tl.maximum(a, b)`.
+- What the loop changes has to keep its type. A sum of floats begins with `0.0`, not with `0`; a maximum with
+  `-float("inf")`.
+
+**Predict:** how many numbers does this kernel move for 6 rows of 13 columns, in blocks of 4?
+"""
+
+# %%
+@triton.jit
+def long_max_kernel(x_ptr, out_ptr, x_stride, n_cols, BLOCK_SIZE: tl.constexpr):
+    """out[row] = largest of x[row], in blocks of BLOCK_SIZE."""
+    row = tl.program_id(0)
+    m = -float("inf")
+    for start in range(0, n_cols, BLOCK_SIZE):
+        cols = start + tl.arange(0, BLOCK_SIZE)
+        mask = cols < n_cols
+        x = tl.load(x_ptr + row * x_stride + cols, mask=mask, other=-float("inf"))
+        m = tl.maximum(m, tl.max(x, axis=0))
+    tl.store(out_ptr + row, m)
+
+
+def long_max(x, block_size):
+    n_rows, n_cols = x.shape
+    out = torch.empty(n_rows, dtype=x.dtype, device=x.device)
+    long_max_kernel[(n_rows,)](x, out, x.stride(0), n_cols, BLOCK_SIZE=block_size)
+    return out
+
+
+run = inspect_call(long_max, small, 4)
+print(run.outputs[0].values)
+print(small.amax(dim=1).numpy())
+print(run.elements, "numbers moved")
+
+# %% [markdown]
+r"""
+84: each number of the matrix once, and one result a row. For softmax the maximum is known only at the row's end. Must
+the program walk three times: for the maximum, for the sum, to store? That would be $4MN$.
 
 Look at the first two walks. Suppose $m$ and $s = \sum e^{x-m}$ are right for the part that was seen. The next block has
 a larger maximum $m'$. Then

@@ -113,7 +113,6 @@ def rmsnorm(x, w, eps=1e-6):
     )
     return out
 
-
 # %%
 check("04.rmsnorm", rmsnorm)
 
@@ -310,7 +309,9 @@ r"""
 Two programs load the same total, each adds its row, and the second store wipes out the first. There are two ways out.
 
 **Atomic additions.** `tl.atomic_add` loads, adds and stores in one step that nothing can interrupt. Zeros must be
-there before, and the type is float32, whatever x's type: many roundings to a narrow one would add up.
+there before, and the type is float32, whatever x's type: many roundings to a narrow one would add up. The addition is
+done in the L2 cache, so only the number to add travels: the check counts one number an addition. **Predict:** how many
+passes over x are that?
 """
 
 # %%
@@ -340,6 +341,10 @@ show(atomic)
 r"""
 **Partial sums.** A few programs, each with many rows, add up in registers and store one row each of a small matrix; a
 second kernel adds up its columns. No atomics, the same order of additions on every run, and less traffic.
+
+Two functions are new. `tl.zeros((BLOCK_SIZE,), tl.float32)` is a block of zeros to begin with, and `tl.num_programs(0)`
+says how many programs the launch has. So `range(tl.program_id(0), n_rows, tl.num_programs(0))` deals out the rows: with 16
+programs, program 3 gets the rows 3, 19, 35 and so on.
 """
 
 # %%
