@@ -320,7 +320,7 @@ WRONG = [
     (pointer_written, "p[offs] = ", "Write tl.store(p + offs, value, mask=mask)"),
     (element_assigned, "x[0] = ", "elements of a block cannot be assigned"),
     (gives_back, "return", "a kernel cannot return values"),
-    (python_function, "tl.store", "`math.exp` is a function for Python's numbers. In a kernel it is tl"),
+    (python_function, "tl.store", "`math.exp` is a function for Python's numbers"),
     (own_function, "tl.store", "a Python function cannot work on a block"),
     (larger_of_two, "tl.store", "The larger of two, lane by lane, is tl.maximum(a, b)."),
     (maximum_along, "tl.store", "tl.max(block, axis=0) reduces one."),

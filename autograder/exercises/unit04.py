@@ -255,7 +255,7 @@ LAYERNORM = Exercise(
     limit_text="4MN",
     compiled=_case("compiled", 16, 896, "bfloat16"),
     hints=(
-        "Blocks have 128 lanes or more. Try it on a row of 128 ones and twos, then on a row of 127. "
+        "Blocks have 128 lanes or more. Try it on a row of 128 ones and twos, then on one of 127. "
         "One of the two is right. What is different about their blocks?",
         "The lane beyond the row reads 0, and the mean is right: a 0 changes no sum. But what has "
         "become of that 0 when it enters the next sum?",
@@ -292,7 +292,7 @@ RMSNORM_BACKWARD = Exercise(
         "Either tl.atomic_add into a float32 tensor of zeros; or a few programs, each with several "
         "rows, keep a partial dw in registers, store it as a row of a float32 matrix, and a second "
         "kernel adds up the columns of that matrix.",
-        "forward stores r, float32, one number a row, and saves x, w and r. A row: xhat = x * r; c = "
+        "forward stores r, float32, a number a row, and saves x, w and r. A row: xhat = x * r; c = "
         "tl.sum(w * dy * xhat, axis=0) / n_cols; dx = r * (w * dy - xhat * c); dw gets dy * xhat. "
         "backward returns three things: dx, dw in w's type, and None for eps.",
     ),

@@ -50,8 +50,8 @@ def accumulation(sums: Mapping[str, Sequence[float]], exact: Sequence[float]) ->
         figure = new_figure(
             3.1,
             "A narrow running sum loses digits, then stops growing",
-            f"relative error of the sum of n numbers, n up to {spaced(len(exact))}; a gap in a line: "
-            "no error at all",
+            f"relative error of the sum of n numbers, n up to {spaced(len(exact))}; "
+            "a gap in a line: no error at all",
         )
         axes = figure.subplots()
         axes.set_xscale("log")
