@@ -18,6 +18,7 @@ from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Case, Exercise, Re
 from autograder.render.html import verdict_html
 from autograder.render.text import verdict_text
 from autograder.solutions import load_solution
+from autograder.verdict import NARROW
 
 ROOT = Path(__file__).resolve().parent
 SUBMISSIONS = ROOT / "submissions"
@@ -126,7 +127,7 @@ def test_a_narrow_accumulator_fails_with_the_sentence_that_explains_it(level, ho
     result = judged(path, [near_one], replace(exercise, compiled=None))
     (finding,) = result.findings
     assert finding.kind == "values" and "values of o are wrong" in finding.message
-    assert finding.message.endswith("kept in a type narrower than float32.")
+    assert finding.message.endswith(NARROW)
     shown = " ".join(verdict_text(result, exercise).split())
     assert finding.message in shown and finding.message in verdict_html(result, exercise)
 
