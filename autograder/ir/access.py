@@ -44,6 +44,7 @@ class Memory:
     undefined: dict[tuple, list] = field(default_factory=dict)  # loads without `other` -> lanes
     budget: int = 1 << 40  # lanes that may still touch memory, masked ones included
     needed: frozenset[str] | None = None  # count only: values that are loaded all the same
+    settled: frozenset[str] = frozenset()  # loads whose undefined lanes are proved to be harmless
     digest: int = 0  # of everything that undefined lanes could have changed
     step: int = 0
 
@@ -255,7 +256,7 @@ class Memory:
 
     def _undefined(self, op, pointer, mask, dtype, shape, batch):
         """Note lanes that no `other` defines; returns what they hold in this run."""
-        for window, here in self._windows(pointer, None):
+        for window, here in () if op.results[0] in self.settled else self._windows(pointer, None):
             off = ~mask if here is None else ~mask & here
             rows = np.broadcast_to(off, (len(batch), *shape)).reshape(len(batch), -1).sum(axis=1)
             if rows.any():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from autograder.records import CouldNotCheck
 
@@ -118,6 +119,7 @@ def _split(text: str) -> list[str]:
     return [p.strip() for p in [*parts, tail] if p.strip()]
 
 
+@lru_cache(maxsize=1024)
 def parse_type(text: str) -> Type:
     """One printed type. Unknown ones raise CouldNotCheck."""
     t = text.strip()
@@ -147,12 +149,17 @@ def _dtype(name: str, whole: str) -> str:
 
 
 _LOC = re.compile(r"\bloc\(")
+_SHORT_LOC = re.compile(r'loc\(([^"()]*)\)')  # nearly all: loc(#loc7)
 
 
 def _strip_locations(line: str) -> tuple[str, str]:
     """Remove every ``loc(...)`` of a line; the text of the last one comes back beside it."""
     last = ""
     while match := _LOC.search(line):
+        if short := _SHORT_LOC.match(line, match.start()):
+            last = short[1]
+            line = line[: match.start()].rstrip(" ") + line[short.end() :]
+            continue
         depth, end = 0, match.end() - 1
         quoted = False
         while end < len(line):
@@ -396,6 +403,10 @@ def _free_names(region: Region) -> frozenset[str]:
     return frozenset(used - defined)
 
 
+@lru_cache(maxsize=256)
 def parse(text: str) -> Function:
-    """The kernel in this IR text. Raises CouldNotCheck, naming what it could not read."""
+    """The kernel in this IR text. Raises CouldNotCheck, naming what it could not read.
+
+    Equal texts give the same record: one kernel is replayed many times, and nobody changes it.
+    """
     return _Parser(text).functions()

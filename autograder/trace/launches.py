@@ -16,6 +16,7 @@ from autograder.ir import memory as mem
 from autograder.ir.access import Memory
 from autograder.ir.blocks import Tile
 from autograder.ir.findings import Faults
+from autograder.ir.lanes import settled
 from autograder.ir.memory import Buffer, Pointer, Window
 from autograder.ir.needed import needed
 from autograder.ir.parse import Function, parse
@@ -41,12 +42,14 @@ KEPT_PROGRAMS = 64  # whose accesses are kept for pictures
 
 
 @lru_cache(maxsize=256)
-def parsed(ir: str) -> tuple[Function, frozenset[int] | None, int]:
-    """A kernel's function, the parameters it may write, and the smallest pointee it casts to."""
+def parsed(ir: str) -> tuple[Function, frozenset[int] | None, int, frozenset[str]]:
+    """A kernel's function, the parameters it may write, the smallest pointee it casts to, and the
+    loads whose undefined lanes cannot matter."""
     function = parse(ir)
     casts = re.findall(r"tt\.(?:bitcast|int_to_ptr)[^\n]*!tt\.ptr<(\w+)", ir)
     width = {"i1": 1, "i8": 1, "f8E5M2": 1, "f8E4M3FN": 1, "i16": 2, "f16": 2, "bf16": 2}
-    return function, may_write(function), min([8, *(width.get(c, 4) for c in casts)])
+    smallest = min([8, *(width.get(c, 4) for c in casts)])
+    return function, may_write(function), smallest, settled(function)
 
 
 def _locks(ir: str) -> bool:
@@ -130,7 +133,7 @@ class Launches:
 
     def launch(self, kernel: Kernel, event: Launch) -> None:
         """Run one launch on the buffers. Raises CouldNotCheck for what does not fit its IR."""
-        function, _, _ = parsed(kernel.ir)
+        function, _, _, harmless = parsed(kernel.ir)
         if len(event.bindings) != len(function.parameters):
             raise CouldNotCheck(f"The launch of {kernel.name} does not fit its IR.")
         if min(event.grid) < 0:
@@ -156,6 +159,7 @@ class Launches:
             touches=self.touches,
             launch=len(self.digest),
             budget=self.budget,
+            settled=harmless,
         )
         slice_ = needed(function) if self.count_only else None
         execution = Execution(
