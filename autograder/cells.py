@@ -18,12 +18,15 @@ MODULE = "solution"
 
 
 def run_cells(
-    cells: Iterable[tuple[str, str]], namespace: dict[str, Any], skip: Iterable[str] = ()
+    cells: Iterable[tuple[str, str]],
+    namespace: dict[str, Any],
+    skip: Iterable[str] = (),
+    module: types.ModuleType | None = None,
 ) -> Iterator[tuple[str, str | None]]:
     """Run ``(name, source)`` cells. Yields (name, None) before a cell and (name, what went wrong)
     for the first statement in it that failed. ``namespace`` holds after every cell what is defined
-    so far."""
-    module = types.ModuleType(MODULE)
+    so far; ``module`` is where they run."""
+    module = module or types.ModuleType(MODULE)
     sys.modules[MODULE] = module
     module.__dict__.update(namespace)
     module.__dict__["__name__"] = "__main__"

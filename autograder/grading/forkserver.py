@@ -5,6 +5,10 @@
 ended (JSON) and what it wrote. ROLE is ``worker`` (student code) or ``judge``. CONFINEMENT is
 ``namespaces``, ``filter`` (inside a bubblewrap of its own for every job) or ``limits``.
 
+A job with ``later`` has two parts. When the fork asks for the second one, what it wrote so far is
+answered (``how`` is "more"), and the frame that follows goes to the fork (an empty one: no more).
+So whatever was written before cannot know what the second part says.
+
 The warm process holds nothing secret, and it never reads what a fork writes.
 """
 
@@ -29,12 +33,15 @@ from autograder.grading import confine
 from autograder.grading.confine import Limits
 
 Emit = Callable[[dict], None]
-_OUTPUT, _CONTROL = 3, 4  # file descriptors in a fork
+More = Callable[[], dict | None]
+_OUTPUT, _CONTROL, _LATER = 3, 4, 5  # file descriptors in a fork
+_ASKS = b'{"more": true}\n'  # a fork's line when its first part is done
 
 
 @dataclass(frozen=True)
 class End:
-    """How a fork ended: ``ok``, ``timeout``, ``output`` (too much), ``crash``, ``setup`` (ours)."""
+    """How a fork ended: ``ok``, ``timeout``, ``output`` (too much), ``crash``, ``setup`` (ours);
+    ``more``: it did not, and asks for its second part."""
 
     how: str
     detail: str = ""
@@ -72,24 +79,37 @@ def _read(end: int, length: int, patience: float | None) -> bytes:
     return bytes(data)
 
 
-def run_confined(task: Callable[[Emit], None], limits: Limits, confinement: str):
-    """Fork, confine, call ``task(emit)`` there. Returns (End, bytes): a JSON line for each emit."""
+def run_confined(
+    task: Callable[[Emit, More], None],
+    limits: Limits,
+    confinement: str,
+    follow: Callable[[bytes], _Passing] | None = None,
+):
+    """Fork, confine, call ``task(emit, more)`` there. Returns (End, bytes): a JSON line for each
+    emit. Where the fork calls ``more``, ``follow`` gets the bytes up to there, once, and says what
+    is passed to the fork; the bytes that are returned then begin behind that."""
     start = time.monotonic()
     output, output_end = os.pipe()
     control, control_end = os.pipe()
+    later_end, later = os.pipe()
     keeper = os.fork()
     if keeper == 0:
-        _keep(task, limits, confinement, output_end, control_end)  # does not return
-    os.close(output_end)
-    os.close(control_end)
+        _keep(task, limits, confinement, output_end, control_end, later_end)  # does not return
+    for end in (output_end, control_end, later_end):
+        os.close(end)
+    os.set_blocking(later, False)
     data, said, stopped = bytearray(), bytearray(), ""
+    passing: _Passing | None = None
     step = start
     open_ends = {output, control}
     while open_ends and not stopped:
         deadline = min(start + limits.wall, step + limits.step)
         left = deadline - time.monotonic()
-        ready = select.select(list(open_ends), [], [], max(left, 0))[0]
-        if not ready:
+        feeding = [later] if passing and passing.left else []
+        ready, room, _ = select.select(list(open_ends), feeding, [], max(left, 0))
+        if room:
+            passing.some(later)
+        if not ready and not room:
             stopped = "timeout"
         for end in ready:
             chunk = os.read(end, 1 << 16)
@@ -101,10 +121,21 @@ def run_confined(task: Callable[[Emit], None], limits: Limits, confinement: str)
                 data += chunk
                 if b"\n" in chunk:  # an emitted line: the fork has come a step further
                     step = time.monotonic()
+                if follow and passing is None:
+                    at = data.find(_ASKS, max(0, len(data) - len(chunk) - len(_ASKS)))
+                    if at == 0 or at > 0 and data[at - 1] == 10:
+                        waited = time.monotonic()
+                        passing = follow(bytes(data[:at]))
+                        data.clear()
+                        step = time.monotonic()
+                        start += step - waited  # how long the other side thought is not its time
                 if len(data) > limits.output:
                     stopped = "output"
                     break
     os.close(output)
+    os.close(later)
+    if passing:
+        passing.drop()
     if stopped:
         _kill(keeper, bytes(said), confinement)
     while chunk := os.read(control, 4096):
@@ -113,6 +144,48 @@ def run_confined(task: Callable[[Emit], None], limits: Limits, confinement: str)
     os.waitpid(keeper, 0)
     seconds = time.monotonic() - start
     return _ending(bytes(said), stopped, seconds, limits), bytes(data)
+
+
+class _Passing:
+    """A frame on its way from ``jobs`` to a fork. This process sees its bytes in one buffer, which
+    is overwritten at the end: nothing of it may be found in a later fork."""
+
+    def __init__(self, jobs: int):
+        self._jobs, self._buffer, self._held = jobs, bytearray(1 << 16), memoryview(b"")
+        header = _read(jobs, 8, None)
+        (self._unread,) = struct.unpack(">Q", header)
+        self._held = memoryview(header)
+
+    @property
+    def left(self) -> int:
+        """Bytes that the fork has not taken yet."""
+        return len(self._held) + self._unread
+
+    def some(self, end: int) -> None:
+        """Write what the pipe ``end`` takes; nothing more where nobody reads there any longer."""
+        if not self._held:
+            self._fill()
+        try:
+            self._held = self._held[os.write(end, self._held) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self.drop()
+
+    def drop(self) -> None:
+        """Read what nobody takes, so that the next job begins where it should."""
+        while self._unread:
+            self._fill()
+        self._held = memoryview(b"")
+        self._buffer[:] = bytes(len(self._buffer))
+
+    def _fill(self) -> None:
+        place = memoryview(self._buffer)[: min(self._unread, len(self._buffer))]
+        count = os.readv(self._jobs, [place])
+        if not count:
+            raise EOFError("the other process is gone")
+        self._unread -= count
+        self._held = place[:count]
 
 
 def _kill(keeper: int, said: bytes, confinement: str) -> None:
@@ -154,7 +227,7 @@ def _ending(said: bytes, stopped: str, seconds: float, limits: Limits) -> End:
     return End(how, detail, seconds, memory, cpu)
 
 
-def _keep(task, limits: Limits, confinement: str, output: int, control: int) -> None:
+def _keep(task, limits: Limits, confinement: str, output: int, control: int, later: int) -> None:
     """In the fork: make namespaces, fork once more (the first process of the pid namespace does the
     work), say its pid and how it ended. Never returns."""
     try:
@@ -162,16 +235,17 @@ def _keep(task, limits: Limits, confinement: str, output: int, control: int) -> 
         confine.die_with_parent()
         null = os.open("/dev/null", os.O_RDWR)
         # Above 100 first: one of the ends may stand where another is going to be.
-        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 100) for end in (null, output, control)]
-        for place, end in ((0, 0), (1, 0), (2, 0), (_OUTPUT, 1), (_CONTROL, 2)):
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 100) for end in (null, output, control, later)]
+        for place, end in ((0, 0), (1, 0), (2, 0), (_OUTPUT, 1), (_CONTROL, 2), (_LATER, 3)):
             os.dup2(ends[end], place)
-        os.closerange(_CONTROL + 1, 65536)
+        os.closerange(_LATER + 1, 65536)
         if confinement == "namespaces":
             confine.new_namespaces()
         child = os.fork()
         if child == 0:
             _work(task, limits, confinement)
         os.close(_OUTPUT)
+        os.close(_LATER)
         os.write(_CONTROL, b"P%d\n" % child)
         _, status, usage = os.wait4(child, 0)
         cpu = int(1000 * (usage.ru_utime + usage.ru_stime))
@@ -197,7 +271,7 @@ def _work(task, limits: Limits, confinement: str) -> None:
         _fail(error)
         os._exit(0)
     try:
-        task(_emit)
+        task(_emit, _more)
     except BaseException as error:  # nothing of a fork may go on in the warm process's loop
         with contextlib.suppress(BaseException):
             _emit({"error": f"{type(error).__name__}: {error}"[:500]})
@@ -212,9 +286,19 @@ def _fail(error: BaseException) -> None:
 
 
 def _emit(value: dict) -> None:
-    data = json.dumps(value).encode() + b"\n"
+    _write(json.dumps(value).encode() + b"\n")
+
+
+def _write(data: bytes) -> None:
     while data:
         data = data[os.write(_OUTPUT, data) :]
+
+
+def _more() -> dict | None:
+    """Ask for the second part of the job; None where there is none."""
+    _write(_ASKS)
+    frame = read_frame(_LATER, 1 << 30)
+    return json.loads(frame) if frame else None
 
 
 def serve(role: str, confinement: str) -> None:
@@ -226,7 +310,7 @@ def serve(role: str, confinement: str) -> None:
     module = importlib.import_module(f"autograder.grading.{role}")
     module.prepare()
     if confinement == "namespaces":
-        end, _ = run_confined(lambda emit: None, Limits(), confinement)
+        end, _ = run_confined(lambda emit, more: None, Limits(), confinement)
         if end.how != "ok":
             write_frame(answers, json.dumps({"refused": f"{end.how}: {end.detail}"}).encode())
             return
@@ -240,9 +324,17 @@ def serve(role: str, confinement: str) -> None:
         except EOFError:
             return
         limits = Limits(**job.pop("limits", {}))
-        end, data = run_confined(
-            lambda emit, job=job: module.perform(job, emit), limits, confinement
-        )
+        two_parts = job.pop("later", False)
+
+        def task(emit, more, job=job, two_parts=two_parts):
+            module.perform(job, emit, more if two_parts else lambda: None)
+
+        def follow(said: bytes) -> _Passing:
+            write_frame(answers, json.dumps(End("more").__dict__).encode())
+            write_frame(answers, said)
+            return _Passing(jobs)
+
+        end, data = run_confined(task, limits, confinement, follow if two_parts else None)
         write_frame(answers, json.dumps(end.__dict__).encode())
         write_frame(answers, data)
 

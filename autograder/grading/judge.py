@@ -50,7 +50,7 @@ def prepare() -> None:
     exercises.ids()
 
 
-def perform(job: dict, emit) -> None:
+def perform(job: dict, emit, more) -> None:
     """Do one job in a fork with limits; ``emit`` writes a line of JSON."""
     if job["job"] == "kernels":
         emit(_kernels(job["traces"]))

@@ -1,8 +1,9 @@
-"""Public and hidden cases run in forks of their own; only the first one's words are ever shown.
+"""Public cases first, then hidden ones; only the words about the first are ever shown.
 
 Whoever knows a hidden case's geometry can put it into any text: an error's message, a line number,
-a name. So the fork that supplies texts is told public cases only. Of the fork that is told hidden
-ones only records and outputs are kept, with fixed sentences in the place of its own.
+a name. So a fork is told of hidden cases when all that it said about public ones is here, and of
+what it says from then on only records and outputs are kept, with fixed sentences in the place of
+its own. A fork that ends on a hidden case is begun again, for hidden cases alone.
 """
 
 from __future__ import annotations
@@ -28,21 +29,24 @@ def solve_apart(
     hidden: Mapping[str, Sequence[int]],
 ) -> dict[str, Said]:
     """What the untrusted side says about the exercises of ``tasks``; ``hidden`` are the numbers of
-    their cases that the first fork is not told. ``solving(skip)`` makes a Solving."""
+    their cases that no fork is told before it is through with the others. ``solving(skip)`` makes a
+    Solving."""
     public = {
         id: [n for n in range(len(task.get("cases", ()))) if n not in hidden[id]]
         for id, task in tasks.items()
     }
     shown = solving(())
-    shown.run({id: _part(task, public[id], first=True) for id, task in tasks.items()})
-    left = {
-        id: _part(task, hidden[id], first=False)
-        for id, task in tasks.items()
-        if "cases" in task and hidden[id] and _may_go_on(shown.said[id])
-    }
+
+    def later() -> dict[str, dict]:
+        return {
+            id: _part(task, hidden[id], first=False)
+            for id, task in tasks.items()
+            if "cases" in task and hidden[id] and _may_go_on(shown.said[id])
+        }
+
+    rest = shown.run({id: _part(task, public[id], first=True) for id, task in tasks.items()}, later)
     other = solving(shown.skip)
-    if left:
-        other.run(left)
+    other.run(later(), already=rest)
     return {id: _joined(shown.said[id], public[id], other.said.get(id), hidden[id]) for id in tasks}
 
 

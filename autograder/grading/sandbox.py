@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from autograder.grading.confine import Limits
@@ -24,6 +24,7 @@ from autograder.records import Rejected
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LAB = _PACKAGE.parent / "lab_setup"  # notebooks take `measure` from it
 _INSIDE = "/opt/course"  # where both packages stand in the sandbox
+Later = Callable[[list[dict]], dict | None]
 _UID = 61000  # an ordinary user that no distribution gives to anybody
 _MOST = 1 << 30
 _MOST_LINES = 5000
@@ -76,16 +77,25 @@ class Warm:
             self._ready = True
         return self.hello
 
-    def run(self, job: dict, limits: Limits) -> tuple[End, list[dict]]:
+    def run(self, job: dict, limits: Limits, later: Later | None = None) -> tuple[End, list[dict]]:
         """Perform ``job`` in a fork. Returns how it ended and the JSON lines that it emitted; lines
-        that are no JSON objects are dropped (a student's code can write what it likes there)."""
+        that are no JSON objects are dropped (a student's code can write what it likes there).
+
+        A job of two parts: ``later`` gets the lines of the first one, if the fork comes so far, and
+        returns the second one (None: there is none); then the lines of that one are returned."""
         self.wait_ready()
         try:
-            job = job | {"limits": limits.__dict__}
-            write_frame(self._process.stdin.fileno(), json.dumps(job).encode())
-            answers, patience = self._process.stdout.fileno(), limits.wall + 60
+            job = job | {"limits": limits.__dict__, "later": later is not None}
+            jobs, answers = self._process.stdin.fileno(), self._process.stdout.fileno()
+            write_frame(jobs, json.dumps(job).encode())
+            patience = limits.wall + 60
             end = End(**json.loads(read_frame(answers, _MOST, patience)))
             data = read_frame(answers, _MOST, patience)
+            if end.how == "more":
+                rest = later(list(_lines(data)))
+                write_frame(jobs, json.dumps(rest).encode() if rest else b"")
+                end = End(**json.loads(read_frame(answers, _MOST, patience)))
+                data = read_frame(answers, _MOST, patience)
         except (EOFError, OSError) as error:
             raise SandboxFailed(self._complaint() or str(error)) from None
         if end.how == "setup":
@@ -145,12 +155,12 @@ class Sandbox:
         self._confinement = "limits" if unsafe else "namespaces"
         self._warm = Warm("worker", self._confinement)
 
-    def run(self, job: dict, limits: Limits) -> tuple[End, list[dict]]:
+    def run(self, job: dict, limits: Limits, later: Later | None = None) -> tuple[End, list[dict]]:
         """See ``Warm.run``. Raises SandboxFailed when our side broke twice in a row."""
         for attempt in range(2):
             warm = self._take()
             try:
-                return warm.run(job, limits)
+                return warm.run(job, limits, later)
             except SandboxFailed:
                 self.close()
                 if self._confinement == "filter":  # whoever is alone in a sandbox can end it

@@ -10,13 +10,16 @@ kernels for a card). Every line that is emitted says ``at`` (how far it came) or
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import os
+import pkgutil
 import sys
+import types
 from typing import Any
 
-from autograder.cells import run_cells
+from autograder.cells import MODULE, run_cells
 from autograder.grading.arrays import from_npy
 from autograder.records import CouldNotCheck, Rejected, Tensor
 
@@ -27,6 +30,7 @@ _LONGEST = 500  # characters of a message
 def prepare() -> None:
     """Import and run once what every fork needs, so that forks begin warm."""
     import autograder
+    from autograder import checking, measuring, minitriton, render  # noqa: F401
     from autograder.exercises import ids
     from autograder.ir import compile as _compile  # noqa: F401 - loaded before the fork
     from autograder.trace import plain, record, serial  # noqa: F401
@@ -37,7 +41,10 @@ def prepare() -> None:
     autograder.check = lambda *arguments, **options: None
     autograder.hint = lambda *arguments, **options: None
     touch_torch()
-    for _ in _solve({"cells": [["warm", _WARM]], "tasks": [_WARM_TASK]}):
+    # What notebooks import besides torch and triton.
+    for module in pkgutil.iter_modules(render.__path__, "autograder.render."):
+        importlib.import_module(module.name)
+    for _ in _solve({"cells": [["warm", _WARM]], "tasks": [_WARM_TASK]}, lambda: None):
         pass
 
 
@@ -61,24 +68,36 @@ _WARM_TASK = {
 }
 
 
-def perform(job: dict, emit) -> None:
-    """Do one job in a confined fork; ``emit`` writes a line of JSON."""
+def perform(job: dict, emit, more) -> None:
+    """Do one job in a confined fork; ``emit`` writes a line of JSON, ``more()`` gives what else is
+    to be done, when all of this is."""
     with contextlib.redirect_stdout(io.StringIO()):
-        for line in _JOBS[job["job"]](job):
+        for line in _JOBS[job["job"]](job, more):
             emit(line)
 
 
-def _solve(job: dict):
+def _solve(job: dict, more):
     """Cells in order; a task when its check cell comes, as in the notebook, so that a name that two
-    exercises use means what it meant there. ``skip`` names cells that ended an earlier attempt."""
+    exercises use means what it meant there: also for the tasks that come later, for which the names
+    are put back. ``skip`` names cells that ended an earlier attempt."""
     namespace: dict[str, Any] = {}
+    module = types.ModuleType(MODULE)
+    then: dict[str, dict] = {}  # check cell → the module's names when it came
     tasks = {task["check"]: task for task in job["tasks"]}
-    for name, error in run_cells(job["cells"], namespace, skip=job.get("skip", ())):
+    for name, error in run_cells(job["cells"], namespace, job.get("skip", ()), module):
         yield {"at": ["cell", name]} if error is None else {"cell_error": [name, error]}
         if name in tasks:
             yield from _perform(tasks.pop(name), namespace)
+        if name in job.get("keep", ()):
+            then[name] = dict(module.__dict__)
     for task in tasks.values():
         yield from _perform(task, namespace)
+    for task in (more() or {}).get("tasks", ()):
+        names = then.get(task["check"])
+        if names is not None:
+            module.__dict__.clear()
+            module.__dict__.update(names)
+        yield from _perform(task, module.__dict__)
 
 
 def _perform(task: dict, namespace: dict):
@@ -176,7 +195,7 @@ def _value(given: dict) -> Any:
     return given["value"] if "value" in given else from_npy(given["npy"])
 
 
-def _compile(job: dict):
+def _compile(job: dict, more):
     """Facts of the kernels of traces. The IR is hostile data, the Python here is ours."""
     from autograder.ir.compile import compile_all
     from autograder.trace.serial import from_json
@@ -226,4 +245,8 @@ _JOBS = {"solve": _solve, "compile": _compile}
 
 if __name__ == "__main__":  # for a look by hand: a job on stdin, lines on stdout
     prepare()
-    perform(json.load(sys.stdin), lambda line: print(json.dumps(line), file=sys.__stdout__))
+    perform(
+        json.load(sys.stdin),
+        lambda line: print(json.dumps(line), file=sys.__stdout__),
+        lambda: None,
+    )
