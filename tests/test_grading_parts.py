@@ -9,7 +9,7 @@ import pytest
 
 from autograder import exercises
 from autograder.grading.confine import Limits
-from autograder.grading.forkserver import End, _ending
+from autograder.grading.forkserver import End, _ending, _Passing, read_frame, write_frame
 from autograder.grading.grader import Grader, Request
 from autograder.grading.parts import NO_END, STOPPED
 from autograder.grading.sandbox import _lines
@@ -73,6 +73,47 @@ def test_nothing_said_on_a_hidden_case_is_shown(grader, leak):
     assert STOPPED in said or NO_END in said or "hidden length" in said
 
 
+def test_honest_work_needs_one_fork(grader, monkeypatch):
+    run, jobs = grader._sandbox.run, []
+    monkeypatch.setattr(grader._sandbox, "run", lambda *a: jobs.append(a[0]["job"]) or run(*a))
+    mark = _grade(grader, PLAIN).marks[0]
+    assert mark.points == mark.max_points and jobs.count("solve") == 1
+
+
+def test_names_mean_on_hidden_cases_what_they_meant_at_the_check_cell(grader):
+    """Two exercises may use one name for a constant or a helper."""
+    text = PLAIN.replace("add", "_add") + "\nsize = 3\ndef add(x, y):\n    assert size == 3\n"
+    text += "    return _add(x, y)\n"
+    own = ("solution-02-add", "solution-02-fma_relu")
+    cells = (SETUP, (own[0], text), ("check-02-add", ""), (own[1], "size, _add = 4, None"))
+    request = Request("s", "02_vector_add", cells, own, hidden=HIDDEN, salt="5a" * 32)
+    mark = grader.grade(request).marks[0]
+    assert mark.points == mark.max_points, mark.message
+
+
+def test_who_asks_for_hidden_cases_too_early_gets_none(grader):
+    text = (
+        "import os\nos.write(3, b'{\"more\": true}\\n')\nsaid = os.read(5, 1 << 16)\n"
+        "def add(x, y):\n    raise ValueError(repr(said))\n"
+    )
+    graded = _grade(grader, text)
+    assert graded.marks[0].points == 0 and "3137" not in _everything(graded)
+
+
+def test_what_passes_to_a_fork_is_not_kept():
+    jobs, end = os.pipe()
+    given, taken = os.pipe()
+    write_frame(taken, b"3137" * 10_000)
+    passing = _Passing(given)
+    while passing.left:
+        passing.some(end)
+    passing.drop()
+    assert read_frame(jobs, 1 << 20) == b"3137" * 10_000
+    assert not any(passing._buffer)
+    for number in (jobs, end, given, taken):
+        os.close(number)
+
+
 def test_a_public_cases_error_is_told_in_its_own_words(grader):
     graded = _grade(grader, "def add(x, y):\n    raise ValueError('mine')\n")
     assert "raised ValueError: mine" in _everything(graded)
@@ -117,8 +158,8 @@ def test_an_honest_students_judge_may_be_killed(grader, monkeypatch):
 def test_an_honest_students_fork_may_be_killed_once(grader, monkeypatch):
     run, killed = grader._sandbox.run, [End("crash", "SIGKILL", cpu=0.1)]
 
-    def kill(job, limits):
-        return (killed.pop(), []) if killed else run(job, limits)
+    def kill(*job):
+        return (killed.pop(), []) if killed else run(*job)
 
     monkeypatch.setattr(grader._sandbox, "run", kill)
     mark = _grade(grader, PLAIN).marks[0]
@@ -161,9 +202,9 @@ def test_what_a_signal_proves(number, milliseconds, how, spent):
 def test_a_compiler_that_is_stopped_from_outside_decides_nothing(grader, monkeypatch):
     run = grader._sandbox.run
 
-    def stopped(job, limits):
+    def stopped(job, *rest):
         killed = End("crash", "SIGKILL", cpu=0.1), []
-        return killed if job["job"] == "compile" else run(job, limits)
+        return killed if job["job"] == "compile" else run(job, *rest)
 
     monkeypatch.setattr(grader._sandbox, "run", stopped)
     monkeypatch.setattr(grader, "_facts", {})
