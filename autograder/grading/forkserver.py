@@ -325,6 +325,7 @@ def serve(role: str, confinement: str) -> None:
             return
         limits = Limits(**job.pop("limits", {}))
         two_parts = job.pop("later", False)
+        module.ahead(job)
 
         def task(emit, more, job=job, two_parts=two_parts):
             module.perform(job, emit, more if two_parts else lambda: None)

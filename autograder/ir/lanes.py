@@ -24,7 +24,7 @@ def settled(function: Function) -> frozenset[str]:
     """
     if any(callee is not function for callee in function.callees.values()):
         return frozenset()  # names are unique in one function only
-    makers: dict[str, Op] = {}
+    makers: dict[str, Op | None] = {}
     users: dict[str, list[tuple[int, Op]]] = {}
     loads: list[tuple[int, Op]] = []
     _collect(function.body, makers, users, loads)
@@ -34,7 +34,8 @@ def settled(function: Function) -> frozenset[str]:
 def _collect(region: Region, makers: dict, users: dict, loads: list) -> None:
     for block in region.blocks:
         for op in block.ops:
-            makers.update(dict.fromkeys(op.results, op))
+            for name in op.results:  # regions side by side may use one name for two values
+                makers[name] = None if name in makers else op
             passed = [name for _, arguments in op.successors for name in arguments]
             for name in {*op.operands, *passed}:
                 users.setdefault(name, []).append((id(block), op))

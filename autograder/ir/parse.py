@@ -99,6 +99,7 @@ class Function:
     parameters: tuple[tuple[str, Type], ...]  # (value name without %, type)
     body: Region
     callees: dict[str, Function]
+    largest: int | None = None  # elements of its largest tensor, once somebody asked
 
 
 # ---------------------------------------------------------------- small readers

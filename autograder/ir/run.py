@@ -74,7 +74,9 @@ class Execution:
         self.memory.begin()
         step = 1
         if self.memory.races.locksets is None:
-            step = max(1, BATCH_ELEMENTS // _largest(self.function))
+            if self.function.largest is None:
+                self.function.largest = _largest(self.function)
+            step = max(1, BATCH_ELEMENTS // self.function.largest)
         with np.errstate(all="ignore"):
             for start in range(0, len(order), step):
                 batch = Batch(order[start : start + step], self.grid)

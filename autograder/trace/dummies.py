@@ -38,8 +38,6 @@ def dummy(like: Tensor | torch.Tensor, index: int, values: Values | None) -> tor
     bits[:] = 0
     if not tensor.numel():
         return tensor
-    if given is None:
-        given = _random(tensor, index)
     if isinstance(given, torch.Tensor):
         held = torch.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype
         given = given.detach().cpu().to(held).numpy()
@@ -47,7 +45,11 @@ def dummy(like: Tensor | torch.Tensor, index: int, values: Values | None) -> tor
     window = np.lib.stride_tricks.as_strided(
         bits, like.shape, [stride * bits.itemsize for stride in strides]
     )
-    window[...] = encode(np.asarray(given), like.dtype)
+    if given is None:
+        block = _random(like.dtype, dtype.is_floating_point, index)
+        window[...] = np.resize(block[: tensor.numel()], like.shape)
+    else:
+        window[...] = encode(np.asarray(given), like.dtype)
     return tensor
 
 
@@ -67,15 +69,12 @@ def _given(values: Values | None, index: int) -> Any:
     return values[index] if index < len(values) else None
 
 
-def _random(tensor: torch.Tensor, index: int) -> np.ndarray:
-    block = _block(tensor.dtype.is_floating_point, index, min(tensor.numel(), _DISTINCT))
-    return np.resize(block, tuple(tensor.shape))
-
-
 @lru_cache(maxsize=64)
-def _block(floating: bool, index: int, count: int) -> np.ndarray:
+def _random(dtype: str, floating: bool, index: int) -> np.ndarray:
+    """Numbers as they lie in memory."""
     generator = np.random.default_rng(index)
-    return generator.standard_normal(count) if floating else generator.integers(0, 8, count)
+    numbers = generator.standard_normal(_DISTINCT)
+    return encode(numbers if floating else generator.integers(0, 8, _DISTINCT), dtype)
 
 
 def touch_torch() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -182,6 +183,7 @@ def _properties() -> SimpleNamespace:
     )
 
 
+@cache
 def _cuda_answers(available: bool) -> dict[str, Any]:
     """What stands in for the functions of torch.cuda, each an object of its own (torch's compiler
     insists on that when it makes its list of torch's functions)."""
