@@ -30,7 +30,7 @@ _LONGEST = 500  # characters of a message
 def prepare() -> None:
     """Import and run once what every fork needs, so that forks begin warm."""
     import autograder
-    from autograder import checking, measuring, minitriton, render  # noqa: F401
+    from autograder import render
     from autograder.exercises import ids
     from autograder.ir import compile as _compile  # noqa: F401 - loaded before the fork
     from autograder.trace import plain, record, serial  # noqa: F401
@@ -41,9 +41,10 @@ def prepare() -> None:
     autograder.check = lambda *arguments, **options: None
     autograder.hint = lambda *arguments, **options: None
     touch_torch()
-    # What notebooks import besides torch and triton.
-    for module in pkgutil.iter_modules(render.__path__, "autograder.render."):
-        importlib.import_module(module.name)
+    # What notebooks import besides torch and triton; nothing here uses it.
+    drawn = [module.name for module in pkgutil.iter_modules(render.__path__)]
+    for name in ("checking", "measuring", "minitriton", *(f"render.{name}" for name in drawn)):
+        importlib.import_module(f"autograder.{name}")
     for _ in _solve({"cells": [["warm", _WARM]], "tasks": [_WARM_TASK]}, lambda: None):
         pass
 
