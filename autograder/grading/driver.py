@@ -1,7 +1,8 @@
-"""Grades a class: submissions to Dask workers, results to the journal, then to the gradebook.
+"""Grades a class: submissions to graders, results to the journal, then to the gradebook.
 
-Dask is the one executor, on this machine or on a cluster. A worker that dies loses nothing: its
-submission is graded by another one. What is journaled is never graded again.
+On this machine a thread watches each grader, whose work is done by processes of its own; on a
+cluster Dask's workers do. A worker that dies loses nothing: its submission is graded by another
+one. What is journaled is never graded again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from autograder import exercises
@@ -21,7 +24,7 @@ from autograder.grading.gradebook import NotRecorded, Recorder
 from autograder.grading.grader import Graded, undecided
 from autograder.grading.journal import Journal
 from autograder.grading.preprocessors import make_request
-from autograder.grading.remote import grade_on_worker, graded_from, to_json, warm_up
+from autograder.grading.remote import Pool, grade_on_worker, graded_from, to_json
 from autograder.grading.sandbox import require_bubblewrap
 from autograder.grading.submission import (
     Submission,
@@ -122,8 +125,8 @@ class _Run:
             fresh = not self.done(submission)
             note(self.record(submission, known) if fresh else Row(known, fresh=False))
         if left:
-            with _workers(self.options, len(left)) as client:
-                for graded in self.computed(client, left):
+            with _workers(self.options, len(left)) as workers:
+                for graded in self.computed(workers, left):
                     submission = self.read(graded.student)
                     self.journal.note_graded(graded, self.key(submission))
                     note(self.record(submission, graded))
@@ -170,31 +173,33 @@ class _Run:
 
     # ------------------------------------------------------------ on the workers
 
-    def computed(self, client, students: list[str]) -> Iterator[Graded]:
+    def computed(self, workers: _Workers, students: list[str]) -> Iterator[Graded]:
         """Results in the order in which they come. At most a few submissions a worker are on their
         way at once, so that a large class does not fill the memory."""
-        from distributed import as_completed
-
         waiting = iter(students)
         tries = dict.fromkeys(students, 0)
-        on_their_way = as_completed(with_results=False)
-        ahead = 2 * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-        for student in _first(waiting, ahead):
-            on_their_way.add(self.submit(client, student, tries))
-        for future in on_their_way:
-            student = future.key.rsplit("/", 1)[0].split("/", 1)[1]
-            graded = self.result(future, student)
-            # Collected anew meanwhile: this is the grade of what was handed in before.
-            changed = self.key(self.read(student)) != self.sent[student]
-            if (changed or graded.status == "infrastructure") and tries[student] < _TRIES:
-                on_their_way.add(self.submit(client, student, tries))
-                continue
-            yield graded
-            for following in _first(waiting, 1):
-                on_their_way.add(self.submit(client, following, tries))
+        on_their_way: dict[Future, str] = {}
 
-    def submit(self, client, student: str, tries: dict[str, int]):
-        tries[student] += 1
+        def begin(student: str) -> None:
+            tries[student] += 1
+            on_their_way[self.submit(workers, student)] = student
+
+        for student in _first(waiting, 2 * workers.count):
+            begin(student)
+        while on_their_way:
+            for future in wait(on_their_way, return_when=FIRST_COMPLETED).done:
+                student = on_their_way.pop(future)
+                graded = self.result(future, student)
+                # Collected anew meanwhile: this is the grade of what was handed in before.
+                changed = self.key(self.read(student)) != self.sent[student]
+                if (changed or graded.status == "infrastructure") and tries[student] < _TRIES:
+                    begin(student)
+                    continue
+                for following in _first(waiting, 1):  # before the result is written down
+                    begin(following)
+                yield graded
+
+    def submit(self, workers: _Workers, student: str) -> Future:
         submission = self.read(student)
         self.sent[student] = self.key(submission)
         request = make_request(
@@ -205,14 +210,7 @@ class _Run:
             own=submission.sources,
             notes=submission.notes,
         )
-        return client.submit(
-            grade_on_worker,
-            to_json(request),
-            self.options.unsafe,
-            key=f"{self.assignment}/{student}/{tries[student]}",
-            pure=False,
-            retries=2,
-        )
+        return workers.executor.submit(workers.grade, to_json(request))
 
     def result(self, future, student: str) -> Graded:
         try:
@@ -222,36 +220,47 @@ class _Run:
             return undecided(student, self.assignment, "infrastructure", said)
 
 
+@dataclass(frozen=True)
+class _Workers:
+    """Where submissions go: ``executor`` calls ``grade`` (JSON to JSON), ``count`` at a time."""
+
+    executor: Executor
+    grade: Callable[[str], str]
+    count: int
+
+
 @contextlib.contextmanager
-def _workers(options: Options, tasks: int):
-    """A connected Dask client: of the scheduler that was named, or of a cluster on this machine."""
-    from distributed import Client, LocalCluster
+def _workers(options: Options, tasks: int) -> Iterator[_Workers]:
+    """Workers of the Dask scheduler that was named, or threads on this machine."""
+    if options.scheduler:
+        with _dask(options) as workers:
+            yield workers
+        return
+    count = max(1, min(options.workers or len(os.sched_getaffinity(0)), tasks))
+    with Pool(count, options.unsafe) as pool:
+        threads = ThreadPoolExecutor(count)
+        try:
+            yield _Workers(threads, pool.grade, count)
+        finally:  # also when somebody presses Ctrl-C: nobody waits for what is running
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _dask(options: Options) -> Iterator[_Workers]:
+    from distributed import Client  # most of a second, and most classes are graded without it
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    if options.scheduler:
-        try:
-            client = Client(options.scheduler, timeout=20)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise Rejected(
-                f"No Dask scheduler answers at {options.scheduler} ({error}). Start one with "
-                "`dask scheduler`, and workers with `dask worker ADDRESS --nthreads 1`."
-            ) from None
-        with client:
-            yield client
-        return
-    count = min(options.workers or len(os.sched_getaffinity(0)), tasks)
-    cluster = LocalCluster(
-        n_workers=max(1, count),
-        threads_per_worker=1,  # a warm sandbox serves one submission at a time
-        memory_limit=0,  # the forks have limits of their own
-        dashboard_address="127.0.0.1:0",  # any free port, so that two runs do not quarrel
-        host="127.0.0.1",
-        silence_logs=logging.CRITICAL,
-    )
-    with cluster, Client(cluster) as client:
-        # Importing torch and triton takes seconds; begin before the first submission is there.
-        client.run(warm_up, options.unsafe)
-        yield client
+    try:
+        client = Client(options.scheduler, timeout=20)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise Rejected(
+            f"No Dask scheduler answers at {options.scheduler} ({error}). Start one with "
+            "`dask scheduler`, and workers with `dask worker ADDRESS --nthreads 1`."
+        ) from None
+    with client:
+        count = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+        executor = client.get_executor(pure=False, retries=2)
+        yield _Workers(executor, partial(grade_on_worker, unsafe=options.unsafe), count)
 
 
 def _first(iterator: Iterator[str], count: int) -> Iterable[str]:

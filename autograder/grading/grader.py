@@ -101,8 +101,11 @@ class Grader:
         self._sandbox = Sandbox(unsafe)
         self._judge = Warm("judge", "limits")
         self._facts: dict[str, list[dict]] = {}  # kernels → what the compiler said about them
+        self._closed = False
 
     def close(self) -> None:
+        """End its processes; a submission that another thread grades just now gets no result."""
+        self._closed = True
         self._sandbox.close()
         self._judge.close()
 
@@ -237,9 +240,9 @@ class Grader:
                 return self._judge.run(job, self._budget.judge)
             except SandboxFailed:
                 self._judge.close()
-                self._judge = Warm("judge", "limits")
-                if attempt:
+                if attempt or self._closed:
                     raise
+                self._judge = Warm("judge", "limits")
         raise AssertionError("unreachable")
 
     def _compile(self, lines: list[dict]) -> list[dict] | str:

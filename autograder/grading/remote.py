@@ -1,4 +1,5 @@
-"""What a process that grades keeps: one warm grader. A Dask worker calls ``grade_on_worker``.
+"""What a process that grades keeps: a warm grader, or some. A Dask worker calls
+``grade_on_worker``.
 
 Imports nothing of nbgrader, so that a worker is ready soon.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 from dataclasses import asdict
+from queue import SimpleQueue
 
 from autograder.grading.grader import Graded, Grader, Mark, Request
 
@@ -23,14 +25,35 @@ def the_grader(unsafe: bool = False) -> Grader:
     return _grader
 
 
-def warm_up(unsafe: bool) -> None:
-    """Begin to import torch and triton before the first submission is there; returns at once."""
-    the_grader(unsafe)
-
-
 def grade_on_worker(request: str, unsafe: bool) -> str:
     """One submission, JSON to JSON."""
     return to_json(the_grader(unsafe).grade(_request(json.loads(request))))
+
+
+class Pool:
+    """Graders of this process, each for one thread at a time. Importing torch and triton takes
+    their processes seconds, and begins here."""
+
+    def __init__(self, count: int, unsafe: bool):
+        self._graders = [Grader(unsafe) for _ in range(count)]
+        self._free: SimpleQueue[Grader] = SimpleQueue()
+        for grader in self._graders:
+            self._free.put(grader)
+
+    def grade(self, request: str) -> str:
+        """``grade_on_worker``, by whichever grader is free."""
+        grader = self._free.get()
+        try:
+            return to_json(grader.grade(_request(json.loads(request))))
+        finally:
+            self._free.put(grader)
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_) -> None:
+        for grader in self._graders:
+            grader.close()
 
 
 def to_json(record: Request | Graded) -> str:

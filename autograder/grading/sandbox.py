@@ -153,7 +153,8 @@ class Sandbox:
         if not unsafe:
             require_bubblewrap()
         self._confinement = "limits" if unsafe else "namespaces"
-        self._warm = Warm("worker", self._confinement)
+        self._warm: Warm | None = Warm("worker", self._confinement)
+        self._closed = False
 
     def run(self, job: dict, limits: Limits, later: Later | None = None) -> tuple[End, list[dict]]:
         """See ``Warm.run``. Raises SandboxFailed when our side broke twice in a row."""
@@ -162,23 +163,25 @@ class Sandbox:
             try:
                 return warm.run(job, limits, later)
             except SandboxFailed:
-                self.close()
+                self._end()
                 if self._confinement == "filter":  # whoever is alone in a sandbox can end it
                     return End("crash", "it killed the process that watched it"), []
                 if attempt:
                     raise
             finally:
                 if self._confinement == "filter":  # one bubblewrap for one job
-                    self.close()
+                    self._end()
         raise AssertionError("unreachable")
 
     def _take(self) -> Warm:
+        if self._closed:
+            raise SandboxFailed("it is closed")
         if self._warm is None:
             self._warm = Warm("worker", self._confinement)
         if "refused" in self._warm.wait_ready():
             # The kernel lets nobody make namespaces inside a sandbox (some distributions forbid
             # it): a bubblewrap of its own for every job guards submissions from each other, slower.
-            self.close()
+            self._end()
             self._confinement = "filter"
             self._warm = Warm("worker", self._confinement)
         return self._warm
@@ -188,6 +191,11 @@ class Sandbox:
         return self._confinement
 
     def close(self) -> None:
+        """For good: a job that another thread waits for fails."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
         if self._warm is not None:
             self._warm.close()
             self._warm = None
