@@ -167,31 +167,28 @@ def check_functions(
         )
     results = []
     for number, case in enumerate(rows):
-        result = _check_triton(
-            exercise, functions, case, salt, orders, number == 0, pictures and number == 0
-        )
-        results.append(result)
-        if any(f.kind in ("interface", "compile") for f in result.findings) and not result.run:
-            return verdict(exercise, results)  # nothing ran: more cases would say the same
+        try:
+            traces = _record(exercise, functions, exercise.arguments(case), number == 0)
+        except Rejected as error:
+            results.append(failed(case, error))
+            if number == 0:  # nothing ran: more cases would say the same (the judge stops as well)
+                return verdict(exercise, results)
+            continue
+        except CouldNotCheck as error:
+            results.append(not_checked(case, str(error)))
+            continue
+        keep = pictures and number == 0
+        results.append(_judged(exercise, case, traces, salt, orders, keep))
     facts, warnings = _compile(exercise, functions)
     return verdict(exercise, results, facts, warnings)
 
 
-def _check_triton(exercise, functions, case, salt, orders, all_configs, pictures):
-    specification = exercise.arguments(case)
+def _judged(exercise, case, traces, salt, orders, pictures) -> CaseResult:
     arguments = inputs_of(exercise, case, salt)
-    try:
-        traces = _record(exercise, functions, specification, all_configs)
-    except Rejected as error:
-        return failed(exercise, case, _finding(error))
-    except CouldNotCheck as error:
-        return not_checked(case, str(error))
     try:
         return judge_traces(
             exercise, case, traces, arguments, orders=orders, keep_accesses=pictures
         )
-    except Rejected as error:
-        return failed(exercise, case, _finding(error))
     except Exception as error:  # our crash is never the student's failure
         return not_checked(case, _crash(error))
 
@@ -214,11 +211,6 @@ def _record(exercise: Exercise, functions: Mapping, specification: tuple, all_co
     return traces
 
 
-def _finding(error: Rejected) -> Finding:
-    kind = getattr(error, "kind", "interface")
-    return Finding(kind, str(error), kernel=error.kernel, line=error.line)
-
-
 def _crash(error: Exception) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return (
@@ -235,7 +227,7 @@ def _check_plain(exercise, functions, case, salt) -> CaseResult:
     try:
         run = run_plain(exercise, functions, fresh)
     except Rejected as error:
-        return failed(exercise, case, _finding(error))
+        return failed(case, error)
     except CouldNotCheck as error:
         return not_checked(case, str(error))
     return judge_case(exercise, case, run, arguments)
@@ -292,7 +284,7 @@ def _compile(exercise: Exercise, functions: Mapping):
 
 def _stopped(exercise: Exercise, message: str) -> Verdict:
     case = Case("call", {})
-    return verdict(exercise, [failed(exercise, case, Finding("interface", message))])
+    return verdict(exercise, [failed(case, Finding("interface", message))])
 
 
 def _unsure(exercise: Exercise, message: str) -> Verdict:

@@ -85,8 +85,7 @@ def judge_traces(
                 if first is None or (first.status == "pass" and result.status != "pass"):
                     first = result
     except Rejected as error:
-        fault = Finding(error.kind, str(error), error.kernel, line=error.line)
-        return failed(exercise, case, fault)
+        return failed(case, error)
     except CouldNotCheck as error:
         if first is not None and first.status == "fail":
             return first

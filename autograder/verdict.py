@@ -20,6 +20,7 @@ from autograder.records import (
     CompileFacts,
     Exercise,
     Finding,
+    Rejected,
     Run,
     Traffic,
     Verdict,
@@ -369,9 +370,11 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(seen.values(), key=lambda f: order[f.kind])
 
 
-def failed(exercise: Exercise, case: Case, finding: Finding) -> CaseResult:
+def failed(case: Case, fault: Finding | Rejected) -> CaseResult:
     """A case that could not run because of the student's side."""
-    return CaseResult(case, "fail", (finding,))
+    if isinstance(fault, Rejected):
+        fault = Finding(fault.kind, str(fault), fault.kernel, line=fault.line)
+    return CaseResult(case, "fail", (fault,))
 
 
 def not_checked(case: Case, message: str) -> CaseResult:

@@ -8,11 +8,14 @@ import tracemalloc
 import pytest
 
 from autograder import exercises
+from autograder.checking import check_functions
 from autograder.grading.confine import Limits
-from autograder.grading.forkserver import End, _ending, _Passing, read_frame, write_frame
+from autograder.grading.forkserver import End, _ending
+from autograder.grading.frames import Passing, read_frame, write_frame
 from autograder.grading.grader import Grader, Request
 from autograder.grading.parts import NO_END, STOPPED
 from autograder.grading.sandbox import _lines
+from autograder.solutions import load_solution
 from tests.sample_class import solutions
 
 SETUP = ("cell 1", "import torch\nimport triton\nimport triton.language as tl")
@@ -104,7 +107,7 @@ def test_what_passes_to_a_fork_is_not_kept():
     jobs, end = os.pipe()
     given, taken = os.pipe()
     write_frame(taken, b"3137" * 10_000)
-    passing = _Passing(given)
+    passing = Passing(given)
     while passing.left:
         passing.some(end)
     passing.drop()
@@ -196,6 +199,22 @@ def test_what_a_signal_proves(number, milliseconds, how, spent):
     assert os.WTERMSIG(number) == number
 
 
+def test_check_and_judge_give_one_share_to_work_that_raises_in_a_later_case(grader, tmp_path):
+    text = PLAIN + (
+        "\n_add = add\ndef add(x, y):\n    if x.dtype == torch.float16:\n"
+        "        raise ValueError('no')\n    return _add(x, y)\n"
+    )
+    (tmp_path / "solution.py").write_text(f"{SETUP[1]}\n{text}")
+    exercise = exercises.get("02.add")
+    checked = check_functions(exercise, load_solution(str(tmp_path / "solution.py")))
+    cells = (SETUP, ("solution-02-add", text), ("check-02-add", ""))
+    mark = grader.grade(
+        Request("s", "02_vector_add", cells, ("solution-02-add",), salt="5a")
+    ).marks[0]
+    assert 0 < mark.points < mark.max_points
+    assert mark.points == sum(aspect.points for aspect in checked.aspects)
+
+
 # ---------------------------------------------------------------- the compile proof
 
 
@@ -207,14 +226,14 @@ def test_a_compiler_that_is_stopped_from_outside_decides_nothing(grader, monkeyp
         return killed if job["job"] == "compile" else run(job, *rest)
 
     monkeypatch.setattr(grader._sandbox, "run", stopped)
-    monkeypatch.setattr(grader, "_facts", {})
+    monkeypatch.setattr(grader._proof, "known", {})
     mark = _grade(grader, PLAIN).marks[0]
     assert (mark.outcome, mark.points) == ("could_not_check", None)
 
 
 def test_a_compile_case_that_the_code_refuses_is_not_earned(grader):
     lines = [{"exercise": "02.add", "case": 7, "rejected": {"kind": "interface", "message": "no"}}]
-    assert grader._compile(lines)[0]["error"] and grader._compile([])[0]["error"]
+    assert grader._proof.facts(lines)[0]["error"] and grader._proof.facts([])[0]["error"]
 
 
 # ---------------------------------------------------------------- what is read at all

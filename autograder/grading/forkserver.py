@@ -22,7 +22,6 @@ import json
 import os
 import select
 import signal
-import struct
 import sys
 import threading
 import time
@@ -31,6 +30,7 @@ from dataclasses import dataclass
 
 from autograder.grading import confine
 from autograder.grading.confine import Limits
+from autograder.grading.frames import Passing, read_frame, write_frame
 
 Emit = Callable[[dict], None]
 More = Callable[[], dict | None]
@@ -51,39 +51,11 @@ class End:
     spent: bool = False  # it used up its own processor time; no other process can cause that
 
 
-def write_frame(end: int, data: bytes) -> None:
-    """Length and bytes into the pipe ``end``."""
-    left = memoryview(struct.pack(">Q", len(data)) + data)
-    while left:
-        left = left[os.write(end, left) :]
-
-
-def read_frame(end: int, most: int, patience: float | None = None) -> bytes:
-    """One frame. Raises EOFError where the other side is gone, breaks the rules, or says nothing
-    for ``patience`` seconds."""
-    (length,) = struct.unpack(">Q", _read(end, 8, patience))
-    if length > most:
-        raise EOFError(f"a frame of {length} bytes")
-    return _read(end, length, patience)
-
-
-def _read(end: int, length: int, patience: float | None) -> bytes:
-    data = bytearray()
-    while len(data) < length:
-        if not select.select([end], [], [], patience)[0]:
-            raise EOFError(f"the other process said nothing for {patience:g} s")
-        chunk = os.read(end, min(length - len(data), 1 << 20))
-        if not chunk:
-            raise EOFError("the other process is gone")
-        data += chunk
-    return bytes(data)
-
-
 def run_confined(
     task: Callable[[Emit, More], None],
     limits: Limits,
     confinement: str,
-    follow: Callable[[bytes], _Passing] | None = None,
+    follow: Callable[[bytes], Passing] | None = None,
 ):
     """Fork, confine, call ``task(emit, more)`` there. Returns (End, bytes): a JSON line for each
     emit. Where the fork calls ``more``, ``follow`` gets the bytes up to there, once, and says what
@@ -99,7 +71,7 @@ def run_confined(
         os.close(end)
     os.set_blocking(later, False)
     data, said, stopped = bytearray(), bytearray(), ""
-    passing: _Passing | None = None
+    passing: Passing | None = None
     step = start
     open_ends = {output, control}
     while open_ends and not stopped:
@@ -144,48 +116,6 @@ def run_confined(
     os.waitpid(keeper, 0)
     seconds = time.monotonic() - start
     return _ending(bytes(said), stopped, seconds, limits), bytes(data)
-
-
-class _Passing:
-    """A frame on its way from ``jobs`` to a fork. This process sees its bytes in one buffer, which
-    is overwritten at the end: nothing of it may be found in a later fork."""
-
-    def __init__(self, jobs: int):
-        self._jobs, self._buffer, self._held = jobs, bytearray(1 << 16), memoryview(b"")
-        header = _read(jobs, 8, None)
-        (self._unread,) = struct.unpack(">Q", header)
-        self._held = memoryview(header)
-
-    @property
-    def left(self) -> int:
-        """Bytes that the fork has not taken yet."""
-        return len(self._held) + self._unread
-
-    def some(self, end: int) -> None:
-        """Write what the pipe ``end`` takes; nothing more where nobody reads there any longer."""
-        if not self._held:
-            self._fill()
-        try:
-            self._held = self._held[os.write(end, self._held) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            self.drop()
-
-    def drop(self) -> None:
-        """Read what nobody takes, so that the next job begins where it should."""
-        while self._unread:
-            self._fill()
-        self._held = memoryview(b"")
-        self._buffer[:] = bytes(len(self._buffer))
-
-    def _fill(self) -> None:
-        place = memoryview(self._buffer)[: min(self._unread, len(self._buffer))]
-        count = os.readv(self._jobs, [place])
-        if not count:
-            raise EOFError("the other process is gone")
-        self._unread -= count
-        self._held = place[:count]
 
 
 def _kill(keeper: int, said: bytes, confinement: str) -> None:
@@ -330,10 +260,10 @@ def serve(role: str, confinement: str) -> None:
         def task(emit, more, job=job, two_parts=two_parts):
             module.perform(job, emit, more if two_parts else lambda: None)
 
-        def follow(said: bytes) -> _Passing:
+        def follow(said: bytes) -> Passing:
             write_frame(answers, json.dumps(End("more").__dict__).encode())
             write_frame(answers, said)
-            return _Passing(jobs)
+            return Passing(jobs)
 
         end, data = run_confined(task, limits, confinement, follow if two_parts else None)
         write_frame(answers, json.dumps(end.__dict__).encode())

@@ -17,9 +17,9 @@ from autograder.grading.confine import Limits
 from autograder.grading.course import hidden_cases
 from autograder.grading.forkserver import End
 from autograder.grading.parts import solve_apart
+from autograder.grading.proof import Proof, case_of_proof
 from autograder.grading.sandbox import Sandbox, SandboxFailed, Warm
 from autograder.grading.solving import Said, Solving, check_id, ran_out
-from autograder.ir.cards import DEFAULT
 from autograder.records import Case, Exercise, Tensor
 from autograder.render.neutral import neutral
 
@@ -100,7 +100,9 @@ class Grader:
         self._budget = budget
         self._sandbox = Sandbox(unsafe)
         self._judge = Warm("judge", "limits")
-        self._facts: dict[str, list[dict]] = {}  # kernels → what the compiler said about them
+        self._proof = Proof(
+            self._to_judge, lambda job: self._sandbox.run(job, self._budget.compile)
+        )
         self._closed = False
 
     def close(self) -> None:
@@ -142,7 +144,7 @@ class Grader:
         for exercise in group:
             cases = _cases(exercise, request)
             # What the compile proof calls is public, whether or not a hidden case calls the same.
-            proof = _proof(exercise, cases)
+            proof = case_of_proof(exercise, cases)
             hidden[exercise.id] = [n for n, c in enumerate(cases) if c.hidden and n != proof]
 
         def solving(skip: Iterable[str]) -> Solving:
@@ -165,7 +167,7 @@ class Grader:
                 raise SandboxFailed(f"the judge could not make inputs ({end.detail})")
             return task | {"do": "plain", "cases": [line["arguments"] for line in lines]}
         cases = list(_cases(exercise, request))
-        proof = _proof(exercise, cases)
+        proof = case_of_proof(exercise, cases)
         if proof == len(cases):
             cases.append(exercise.compiled)
         return task | {
@@ -178,14 +180,14 @@ class Grader:
     def _mark(self, exercise: Exercise, request: Request, said: Said) -> Mark:
         if said.ours:
             return _undecided(exercise, "infrastructure", said.problem)
-        proof = _proof(exercise, _cases(exercise, request))
+        proof = case_of_proof(exercise, _cases(exercise, request))
         ran = any("trace" in line for line in said.lines)
         of_proof = [line for line in said.lines if line.get("case") == proof]
         job = {
             "job": "judge",
             "lines": said.lines,
             "proof": proof,
-            "facts": self._compile(of_proof) if ran and proof is not None else [],
+            "facts": self._proof.facts(of_proof) if ran and proof is not None else [],
             "problem": said.problem,
             "key": (request.hidden or {}).get(exercise.id),
             "source": "\n".join(source for name, source in request.cells if name in request.own),
@@ -245,54 +247,9 @@ class Grader:
                 self._judge = Warm("judge", "limits")
         raise AssertionError("unreachable")
 
-    def _compile(self, lines: list[dict]) -> list[dict] | str:
-        """The compiler's facts about the kernels of the proof's case; a sentence where our side
-        could not find out. A call that did not come to an end proves nothing, so it is an error."""
-        traces = [line.get("trace") for line in lines]
-        if not traces or not all(isinstance(trace, str) for trace in traces):
-            return [_no_proof("the call that the compile proof makes did not come to an end")]
-        _, answers = self._to_judge({"job": "kernels", "traces": traces})
-        answer = answers[0] if answers else {}
-        if "key" not in answer:
-            return [_no_proof("the record of the compile proof's call cannot be read")]
-        names = answer["names"]
-        if not names:
-            return [_no_proof("the call that the compile proof makes launches no kernel")]
-        known = self._facts.get(answer["key"])
-        if known is not None:
-            return [row | {"kernel": name} for row, name in zip(known, names, strict=True)]
-        job = {"job": "compile", "traces": traces, "card": DEFAULT}
-        end, said = self._sandbox.run(job, self._budget.compile)
-        if end.how == "timeout" and not end.spent or end.detail == "SIGKILL":
-            return f"the compiler was stopped ({end.detail})"
-        if end.how != "ok":
-            return [_no_proof(f"compiling it did not come to an end ({end.detail})")]
-        facts = said[0].get("facts") if said else None
-        if not isinstance(facts, list):
-            return str(said[0].get("could_not_check", "")) if said else "no answer"
-        if len(facts) != len(names):
-            return "the compiler did not answer for every kernel"
-        if not any(row["error"] for row in facts):
-            self._facts[answer["key"]] = facts  # an error's words may name this student's variables
-        return facts
-
 
 def _cases(exercise: Exercise, request: Request) -> tuple[Case, ...]:
     return exercise.cases + hidden_cases(exercise.id, request.hidden)
-
-
-def _proof(exercise: Exercise, cases: Sequence[Case]) -> int | None:
-    """The index of the case whose kernels are compiled; behind the last where it is a case of its
-    own. None where nothing is to be proved."""
-    if exercise.compiled is None or "compiles" not in exercise.points:
-        return None
-    same = (i for i, case in enumerate(cases) if case.sizes == exercise.compiled.sizes)
-    return next(same, len(cases))
-
-
-def _no_proof(error: str) -> dict:
-    numbers = dict.fromkeys(("shared", "shared_limit", "registers", "spills", "num_warps"), 0)
-    return numbers | {"kernel": "", "card": DEFAULT, "instructions": {}, "error": error}
 
 
 def _words(mark: Mark) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,15 +19,14 @@ from typing import Any
 import numpy as np
 
 from autograder import exercises
+from autograder.grading.ahead import ahead, arguments_of, cases_of, warm_job  # noqa: F401
 from autograder.grading.arrays import to_npy
-from autograder.grading.course import hidden_cases
 from autograder.grading.parts import without_choice
 from autograder.grading.runs import run_from_json
 from autograder.ir.access import POISONS
-from autograder.judging import inputs_of, judge_traces
+from autograder.judging import judge_traces
 from autograder.records import (
     FINDING_KINDS,
-    Allocate,
     Aspect,
     Case,
     CaseResult,
@@ -36,16 +34,10 @@ from autograder.records import (
     CouldNotCheck,
     Exercise,
     Finding,
-    Input,
-    Kernel,
-    Launch,
     Rejected,
-    Tensor,
-    Trace,
     Verdict,
-    View,
 )
-from autograder.trace.serial import from_json, to_json
+from autograder.trace.serial import from_json
 from autograder.verdict import failed, judge_case, not_checked, verdict
 
 ORDERS = ("forward", "reversed", "shuffled")
@@ -56,72 +48,7 @@ def prepare() -> None:
     """Import and run once what every fork needs, so that forks begin warm. Neither torch nor triton
     is among it."""
     exercises.ids()
-    n = exercises.get("02.add").cases[0].sizes["n"]
-    x, y, out = (View(i, 0, (n,), (1,), "float32") for i in range(3))
-    buffers = (Input(0, 4 * n, 0, x), Input(1, 4 * n, 1, y), Allocate(2, 4 * n))
-    kernel = Kernel("warm", _WARM, ("x", "out", "n"))
-    trace = Trace((kernel,), (*buffers, Launch(0, (-(-n // 16), 1, 1), (x, out, n))), (out,))
-    job = {"job": "judge", "exercise": "02.add", "hidden": [], "salt": "", "problem": ""}
-    job |= {"lines": [{"case": 0, "trace": to_json(trace)}], "proof": None, "source": ""}
-    perform(job, lambda line: None, lambda: None)
-
-
-_WARM = """
-tt.func public @warm(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32) {
-  %size = arith.constant 16 : i32
-  %pid = tt.get_program_id x : i32
-  %start = arith.muli %pid, %size : i32
-  %lanes = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
-  %starts = tt.splat %start : i32 -> tensor<16xi32>
-  %offsets = arith.addi %starts, %lanes : tensor<16xi32>
-  %ends = tt.splat %n : i32 -> tensor<16xi32>
-  %mask = arith.cmpi slt, %offsets, %ends : tensor<16xi32>
-  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
-  %from = tt.addptr %xs, %offsets : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
-  %value = tt.load %from, %mask : tensor<16x!tt.ptr<f32>>
-  %outs = tt.splat %out : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
-  %to = tt.addptr %outs, %offsets : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
-  tt.store %to, %value, %mask : tensor<16x!tt.ptr<f32>>
-  tt.return
-}
-"""
-
-
-# Inputs of an exercise's cases, made before the fork: (what they depend on, arguments by case).
-_known: dict[str, tuple[tuple, list[tuple]]] = {}
-_MOST_KEPT = 128 << 20  # bytes for one exercise; larger ones are made in every fork
-
-
-def ahead(job: dict) -> None:
-    """Done in the warm process before it forks for ``job``: what later forks need as well."""
-    if job["job"] == "kernels":
-        return
-    exercise = exercises.get(job["exercise"])
-    key = (job["salt"], repr(job["hidden"]))
-    if exercise.machine == "quiz" or _known.get(exercise.id, ((), []))[0] == key:
-        return
-    made: list[tuple] = []
-    try:
-        cases = _cases(exercise, job)
-        given = [a for case in cases for a in exercise.arguments(case) if isinstance(a, Tensor)]
-        if sum(4 * math.prod(a.shape) for a in given) <= _MOST_KEPT:
-            salt = bytes.fromhex(job["salt"])
-            made = [inputs_of(exercise, case, salt) for case in cases]
-    except Exception:  # a broken table of cases: the fork meets it as well, and says so
-        made = []
-    _known[exercise.id] = key, made
-
-
-def _arguments(exercise: Exercise, case: Case, job: dict, number: int) -> tuple:
-    """What the reference gets for a case: as it was made ahead, or made now."""
-    key, made = _known.get(exercise.id, ((), []))
-    if number < len(made) and key == (job["salt"], repr(job["hidden"])):
-        return made[number]
-    return inputs_of(exercise, case, bytes.fromhex(job["salt"]))
-
-
-def _cases(exercise: Exercise, job: dict) -> tuple[Case, ...]:
-    return exercise.cases + hidden_cases(exercise.id, {exercise.id: job["hidden"]})
+    perform(warm_job(), lambda line: None, lambda: None)
 
 
 def perform(job: dict, emit, more) -> None:
@@ -130,10 +57,10 @@ def perform(job: dict, emit, more) -> None:
         emit(_kernels(job["traces"]))
         return
     exercise = exercises.get(job["exercise"])
-    cases = _cases(exercise, job)
+    cases = cases_of(exercise, job)
     if job["job"] == "inputs":
         for number, case in enumerate(cases):
-            emit({"arguments": [_sent(a) for a in _arguments(exercise, case, job, number)]})
+            emit({"arguments": [_sent(a) for a in arguments_of(exercise, case, job, number)]})
         return
     emit(_rendered(exercise, _judged(exercise, cases, job), job["source"]))
 
@@ -178,7 +105,7 @@ def _without_names(ir: str) -> str:
 def _judged(exercise: Exercise, cases: Sequence[Case], job: dict) -> Verdict:
     if job["problem"]:  # nothing came back that could be judged: a loop, a crash, a missing name
         finding = Finding("interface", job["problem"])
-        return verdict(exercise, [failed(exercise, case, finding) for case in cases[:1]])
+        return verdict(exercise, [failed(case, finding) for case in cases[:1]])
     if exercise.machine == "quiz":
         return _quiz(exercise, job)
     judge = _judge_plain if exercise.machine == "numpy" else _judge_traces
@@ -189,7 +116,7 @@ def _judged(exercise: Exercise, cases: Sequence[Case], job: dict) -> Verdict:
     results = []
     stopped = any("rejected" in line for line in lines.get(0, []))
     for number, case in enumerate(cases[:1] if stopped else cases):
-        arguments = _arguments(exercise, case, job, number)
+        arguments = arguments_of(exercise, case, job, number)
         results.append(_one_case(exercise, case, lines.get(number, []), arguments, judge, number))
     public = [n for n, case in enumerate(cases) if not case.hidden]
     results = without_choice(results, [line for n in public for line in lines.get(n, [])])
@@ -210,7 +137,7 @@ def _with_proof(exercise, results, lines, judge, job: dict) -> Verdict:
     facts = _facts(job["facts"])
     if job["proof"] >= len(results):
         case, number = exercise.compiled, job["proof"]
-        arguments = _arguments(exercise, case, job, number)
+        arguments = arguments_of(exercise, case, job, number)
         judged = _one_case(exercise, case, lines.get(number, []), arguments, judge, number)
         if {f.kind for f in judged.findings} & {
             "values",
@@ -229,15 +156,14 @@ def _one_case(exercise, case, lines, arguments, judge, number) -> CaseResult:
     try:
         for line in lines:
             if "rejected" in line:
-                return failed(exercise, case, _rejection(line["rejected"]))
+                return failed(case, _rejection(line["rejected"]))
             if "could_not_check" in line:
                 return not_checked(case, _words(line["could_not_check"]))
         if not lines:
-            return failed(exercise, case, Finding("interface", "The call did not come to an end."))
+            return failed(case, Finding("interface", "The call did not come to an end."))
         return judge(exercise, case, lines, arguments, number)
     except Rejected as error:
-        kind = getattr(error, "kind", "interface")
-        return failed(exercise, case, Finding(kind, str(error)))
+        return failed(case, error)
     except CouldNotCheck as error:
         return not_checked(case, str(error))
     except MemoryError:

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from autograder.grading.confine import Limits
-from autograder.grading.forkserver import End, read_frame, write_frame
+from autograder.grading.forkserver import End
+from autograder.grading.frames import read_frame, write_frame
 from autograder.records import Rejected
 
 _PACKAGE = Path(__file__).resolve().parents[1]

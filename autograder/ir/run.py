@@ -228,13 +228,11 @@ class Execution:
     def while_loop(self, op: Op, values: dict, batch: Batch):
         before, after = op.regions
         carried = [values[o] for o in op.operands]
-        rows = np.arange(len(batch))
+        rows, sub = np.arange(len(batch)), batch
         left: list = []
+        free = {n: values[n] for n in before.free | after.free}  # of the programs that go on
         for _ in range(MAX_ROUNDS):
-            sub = _sub_batch(batch, rows)
-            some = None if len(rows) == len(batch) else rows
-            known = {n: _take(values[n], some) for n in before.free | after.free}
-            known.update(zip(before.arguments, carried, strict=True))
+            known = {**free, **dict(zip(before.arguments, carried, strict=True))}
             condition, *passed = self.region(before, known, sub)
             going = _each(condition, len(rows))
             if not going.all():
@@ -245,10 +243,9 @@ class Execution:
                 keep = np.flatnonzero(going)
                 rows = rows[keep]
                 passed = [_take(p, keep) for p in passed]
-                known = {n: _take(values[n], rows) for n in after.free if n in values}
+                free = {n: _take(value, keep) for n, value in free.items()}
                 sub = _sub_batch(batch, rows)
-            known = dict(known)
-            known.update(zip(after.arguments, passed, strict=True))
+            known = {**free, **dict(zip(after.arguments, passed, strict=True))}
             carried = self.region(after, known, sub) or []
         raise Rejected(
             f"A `while` loop (line {op.line}) did not end within {MAX_ROUNDS} rounds. "

@@ -1,0 +1,67 @@
+"""The compile proof of a submission: which call is compiled, and what the compiler said about it.
+
+The compiler runs in the sandbox; what it said about kernels is kept, because many students write
+the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from autograder.grading.forkserver import End
+from autograder.ir.cards import DEFAULT
+from autograder.records import Case, Exercise
+
+Run = Callable[[dict], tuple[End, list[dict]]]  # a job → how it ended, the lines that it wrote
+
+
+def case_of_proof(exercise: Exercise, cases: Sequence[Case]) -> int | None:
+    """The index of the case whose kernels are compiled; behind the last where it is a case of its
+    own. None where nothing is to be proved."""
+    if exercise.compiled is None or "compiles" not in exercise.points:
+        return None
+    same = (i for i, case in enumerate(cases) if case.sizes == exercise.compiled.sizes)
+    return next(same, len(cases))
+
+
+class Proof:
+    """``judge`` reads traces, ``compiler`` compiles their kernels."""
+
+    def __init__(self, judge: Run, compiler: Run):
+        self._judge, self._compiler = judge, compiler
+        self.known: dict[str, list[dict]] = {}  # kernels → what the compiler said about them
+
+    def facts(self, lines: list[dict]) -> list[dict] | str:
+        """The compiler's facts about the kernels of the proof's case; a sentence where our side
+        could not find out. A call that did not come to an end proves nothing, so it is an error."""
+        traces = [line.get("trace") for line in lines]
+        if not traces or not all(isinstance(trace, str) for trace in traces):
+            return [_no_proof("the call that the compile proof makes did not come to an end")]
+        _, answers = self._judge({"job": "kernels", "traces": traces})
+        answer = answers[0] if answers else {}
+        if "key" not in answer:
+            return [_no_proof("the record of the compile proof's call cannot be read")]
+        names = answer["names"]
+        if not names:
+            return [_no_proof("the call that the compile proof makes launches no kernel")]
+        known = self.known.get(answer["key"])
+        if known is not None:
+            return [row | {"kernel": name} for row, name in zip(known, names, strict=True)]
+        end, said = self._compiler({"job": "compile", "traces": traces, "card": DEFAULT})
+        if end.how == "timeout" and not end.spent or end.detail == "SIGKILL":
+            return f"the compiler was stopped ({end.detail})"
+        if end.how != "ok":
+            return [_no_proof(f"compiling it did not come to an end ({end.detail})")]
+        facts = said[0].get("facts") if said else None
+        if not isinstance(facts, list):
+            return str(said[0].get("could_not_check", "")) if said else "no answer"
+        if len(facts) != len(names):
+            return "the compiler did not answer for every kernel"
+        if not any(row["error"] for row in facts):
+            self.known[answer["key"]] = facts  # an error's words may name this student's variables
+        return facts
+
+
+def _no_proof(error: str) -> dict:
+    numbers = dict.fromkeys(("shared", "shared_limit", "registers", "spills", "num_warps"), 0)
+    return numbers | {"kernel": "", "card": DEFAULT, "instructions": {}, "error": error}
