@@ -313,8 +313,8 @@ def test_what_is_collected_during_a_run_is_graded_itself(graded, empty, tmp_path
     path = write(course, "anna", NAME, RIGHT)
     submit, files = driver._Run.submit, []
 
-    def replaced(self, client, student, tries):
-        future = submit(self, client, student, tries)
+    def replaced(self, workers, student):
+        future = submit(self, workers, student)
         if not files:  # while the first one is on its way
             files.append(write(course, "anna", NAME, {}))
         return future
