@@ -11,7 +11,7 @@ from autograder.floats import UNIT, is_float, rounded
 from autograder.records import Rejected
 from autograder.trace.record import record
 from autograder.trace.replay import replay
-from tests.kernels import operation_library, operation_memory  # noqa: F401 - they add samples
+from tests.kernels import operation_dots, operation_library, operation_memory  # noqa: F401
 from tests.kernels import operation_numbers as numbers
 from tests.kernels.operation_blocks import SAMPLES
 

@@ -24,7 +24,8 @@ from autograder.checking import inspect_call
 from autograder.floats import UNIT, is_float, rounded
 from autograder.trace.record import record
 from autograder.trace.replay import replay
-from tests.kernels import operation_library  # noqa: F401 - it adds samples
+from tests.kernels import operation_casts as casts
+from tests.kernels import operation_dots, operation_library  # noqa: F401 - they add samples
 from tests.kernels import operation_memory as memory
 from tests.kernels import operation_numbers as numbers
 from tests.kernels.operation_tables import groups
@@ -76,18 +77,18 @@ def jobs():
                 tf32="tf32" in sample.name or "bf16x" in sample.name,
             )
     generator = np.random.default_rng(SEED)
-    for source in (*memory.INTEGERS, *memory.FLOATS, "float8_e4m3fn", "float8_e5m2"):
+    for source in (*casts.INTEGERS, *casts.FLOATS, "float8_e4m3fn", "float8_e5m2"):
         x = numbers.operand(generator, "any", source)
-        names = [(f"{source} to {t}", 0) for t in memory.targets(source)]
-        yield Job(f"conversions of {source}", memory.casts, [(x, source)], names)
-    for dtype in (*memory.FLOATS, "float8_e4m3fn", "float8_e5m2"):
+        names = [(f"{source} to {t}", 0) for t in casts.targets(source)]
+        yield Job(f"conversions of {source}", casts.casts, [(x, source)], names)
+    for dtype in (*casts.FLOATS, "float8_e4m3fn", "float8_e5m2"):
         x = numbers.operand(generator, (-9.0, 9.0), dtype)
         names = [("bits", 0), ("and back", 0)]
-        yield Job(f"bitcast of {dtype}", memory.bitcasts, [(x, dtype)], names)
+        yield Job(f"bitcast of {dtype}", casts.bitcasts, [(x, dtype)], names)
     for to in ("float16", "bfloat16", "float8_e5m2"):
         x = numbers.operand(generator, (-90.0, 90.0), "float32")
         names = [("to nearest", 0), ("towards zero", 0)]
-        yield Job(f"rounding to {to}", memory.roundings(to), [(x, "float32")], names)
+        yield Job(f"rounding to {to}", casts.roundings(to), [(x, "float32")], names)
 
 
 def _own(entry, result) -> float:

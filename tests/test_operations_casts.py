@@ -1,14 +1,18 @@
-"""Atomics, descriptors, control flow and conversions, on every type that a card takes."""
+"""Conversions between all types, and rows through descriptors."""
 
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
+import triton
+import triton.language as tl
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from autograder.checking import inspect_call
 from autograder.floats import is_float, stored
-from tests.kernels import operation_memory as memory
+from tests.kernels import operation_casts as casts
 from tests.kernels import operation_numbers as numbers
 
 FEW = settings(derandomize=True, max_examples=3, deadline=None, phases=(Phase.generate,))
@@ -46,16 +50,14 @@ def converted(x, source, to):
     return numbers.wrapped(np.array(whole, object), to)
 
 
-@pytest.mark.parametrize(
-    "source", [*memory.INTEGERS, *memory.FLOATS, "float8_e4m3fn", "float8_e5m2"]
-)
+@pytest.mark.parametrize("source", [*casts.INTEGERS, *casts.FLOATS, "float8_e4m3fn", "float8_e5m2"])
 @FEW
 @given(seed=SEEDS)
 def test_conversions(source, seed):
     x = numbers.operand(np.random.default_rng(seed), "any", source)
-    run = inspect_call(memory.casts, numbers.tensor(x, source), keep_accesses=False)
+    run = inspect_call(casts.casts, numbers.tensor(x, source), keep_accesses=False)
     assert not run.findings
-    for to, output in zip(memory.targets(source), run.outputs, strict=True):
+    for to, output in zip(casts.targets(source), run.outputs, strict=True):
         want = converted(x, source, to)
         got = output.values if is_float(to) else numbers.wrapped(output.values, to)
         np.testing.assert_array_equal(got.astype(want.dtype), want, err_msg=to)
@@ -69,8 +71,8 @@ def test_conversions(source, seed):
 def test_bitcasts(dtype, seed):
     x = numbers.operand(np.random.default_rng(seed), (-9.0, 9.0), dtype)
     tensor = numbers.tensor(x, dtype)
-    run = inspect_call(memory.bitcasts, tensor, keep_accesses=False)
-    bits = tensor.view(getattr(memory.torch, run.outputs[0].dtype)).numpy()
+    run = inspect_call(casts.bitcasts, tensor, keep_accesses=False)
+    bits = tensor.view(getattr(torch, run.outputs[0].dtype)).numpy()
     np.testing.assert_array_equal(run.outputs[0].values, bits)
     np.testing.assert_array_equal(run.outputs[1].values, x)
 
@@ -80,7 +82,7 @@ def test_bitcasts(dtype, seed):
 @given(seed=SEEDS)
 def test_roundings(to, seed):
     x = numbers.operand(np.random.default_rng(seed), (-90.0, 90.0), "float32")
-    run = inspect_call(memory.roundings(to), numbers.tensor(x, "float32"), keep_accesses=False)
+    run = inspect_call(casts.roundings(to), numbers.tensor(x, "float32"), keep_accesses=False)
     near, zero = (o.values.astype(np.float64) for o in run.outputs)
     kind = np.dtype(SMALL.get(to, to))
     np.testing.assert_array_equal(near, x.astype(kind).astype(np.float64))
@@ -91,9 +93,9 @@ def test_roundings(to, seed):
     assert (np.abs(outward) > np.abs(x)).all()
 
 
-@memory.triton.jit
-def rows_kernel(src, dst, rows_ptr, column, N: memory.tl.constexpr):
-    rows = memory.tl.load(rows_ptr + memory.tl.arange(0, N))
+@triton.jit
+def rows_kernel(src, dst, rows_ptr, column, N: tl.constexpr):
+    rows = tl.load(rows_ptr + tl.arange(0, N))
     dst.scatter(src.gather(rows, column) * 2, rows + 1, column)
 
 
@@ -106,12 +108,12 @@ def test_rows_through_a_descriptor(seed):
     rows = generator.permutation(24)[:16].astype(np.int32) - 2
 
     def run(x, rows):
-        out = memory.torch.zeros((20, 24))
-        src, dst = (memory.TensorDescriptor.from_tensor(t, [1, 16]) for t in (x, out))
+        out = torch.zeros((20, 24))
+        src, dst = (TensorDescriptor.from_tensor(t, [1, 16]) for t in (x, out))
         rows_kernel[(1,)](src, dst, rows, 16, N=16)
         return out
 
-    tensors = (memory.torch.from_numpy(x), memory.torch.from_numpy(rows))
+    tensors = (torch.from_numpy(x), torch.from_numpy(rows))
     run = inspect_call(run, *tensors, keep_accesses=False)
     assert not run.findings, run.findings
     want = np.zeros_like(x)
