@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from autograder import interpret
-from autograder.records import Finding, Rejected
+from autograder.records import CouldNotCheck, Finding, Rejected
 
 N = 1000
 
@@ -243,3 +243,35 @@ def test_several_kernels_keep_their_arguments_apart():
     assert "double_unmasked (test_interpreting.py): 2 launches of 8 programs" in repr(record)
     with interpret() as nothing:
         assert repr(nothing) == "nothing was launched"
+
+
+# ---------------------------------------------------------------- tensors by their addresses
+
+
+@triton.jit
+def double_all(addresses_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    x_ptr = tl.load(addresses_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(x_ptr + offs, 2 * x, mask=offs < n)
+    tl.store(out_ptr + tl.program_id(0), tl.sum(tl.where(offs < n, x, 0.0)))
+
+
+@pytest.mark.parametrize("n", [100, 101])
+def test_a_tensor_of_addresses_leads_to_the_tensors(n):
+    before = [torch.randn(100) for _ in range(3)]
+    with interpret() as record:
+        tensors = [x.clone() for x in before]
+        addresses = torch.tensor([x.data_ptr() for x in tensors])
+        double_all[(3,)](addresses, torch.empty(3), n, BLOCK=128)
+    for x, old in zip(tensors, before, strict=True):
+        assert torch.equal(x, 2 * old)
+    found = {f.argument for f in record.findings if f.kind == "out_of_bounds"}
+    assert found == ({"a tensor of 100 by its address"} if n > 100 else set())
+
+
+def test_an_address_that_nobody_asked_for_is_told_as_unknown():
+    x = torch.randn(100)
+    addresses = torch.tensor([x.data_ptr()])
+    with pytest.raises(CouldNotCheck, match="double_all: .*an address that no argument gave it"):
+        interpret(double_all)[(1,)](addresses, torch.empty(1), 100, BLOCK=128)

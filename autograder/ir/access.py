@@ -47,10 +47,30 @@ class Memory:
     settled: frozenset[str] = frozenset()  # loads whose undefined lanes are proved to be harmless
     digest: int = 0  # of everything that undefined lanes could have changed
     step: int = 0
+    addresses: list[tuple[int, int]] = field(default_factory=list)  # (address, window), sorted
 
     def begin(self) -> None:
         for window in self.windows if self.needed is None else ():
             window.buffer.begin_launch(window.buffer.number in self.written)
+
+    def found(self, pointer: Pointer) -> Pointer:
+        """A pointer made of an integer; one that holds a tensor's own address gets its window."""
+        real = np.asarray(pointer.window) < 0
+        if not real.any() or not self.addresses:
+            return pointer
+        starts = np.array([start for start, _ in self.addresses], np.int64)
+        numbers = np.array([window for _, window in self.addresses], np.int64)
+        address = pointer.address()
+        which = np.searchsorted(starts, address, side="right") - 1
+        real = real & (which >= 0)
+        inside = (address - starts[which]) // ITEMSIZE[pointer.dtype]
+        window = np.where(real, numbers[which], pointer.window)
+        same = bool((window == window.flat[0]).all())
+        return Pointer(
+            int(window.flat[0]) if same else window,
+            np.where(real, inside, pointer.offset),
+            pointer.dtype,
+        )
 
     # ------------------------------------------------------------ the four ways to touch memory
 

@@ -20,6 +20,7 @@ from autograder.records import CouldNotCheck, Traffic, View
 UNINITIALISED, INPUT, CONSTANT, KERNEL, FOREIGN = range(5)
 MAX_ELEMENTS = 1 << 28  # of a view, also where strides are 0
 NOBODY, SEVERAL = -1, -2  # in the arrays of program ids
+_FIRST = 16  # × 2^44 bytes: no machine gives a process addresses of more than 48 bits
 
 
 @dataclass(slots=True)
@@ -64,14 +65,15 @@ class Pointer:
             window = together([np.broadcast_to(v.window, v.offset.shape) for v in values])
         return Pointer(window, together([v.offset for v in values]), self.dtype)
 
-    # Addresses as integers: far-apart ranges, so that arithmetic on them stays in its argument.
+    # Addresses as integers: far-apart ranges, so that arithmetic on them stays in its argument,
+    # above those that a process uses. Of a process's own, ``window`` comes out negative.
     def address(self) -> np.ndarray:
-        start = (np.asarray(self.window, np.int64) + 1) << np.int64(44)
+        start = (np.asarray(self.window, np.int64) + _FIRST) << np.int64(44)
         return start + (np.int64(1) << np.int64(43)) + self.offset * ITEMSIZE[self.dtype]
 
     @staticmethod
     def from_address(address: np.ndarray, dtype: str) -> Pointer:
-        window = (address >> np.int64(44)) - 1
+        window = (address >> np.int64(44)) - _FIRST
         inside = (address & ((np.int64(1) << np.int64(44)) - 1)) - (np.int64(1) << np.int64(43))
         first = int(window.flat[0]) if window.size else 0
         same = bool((window == first).all())

@@ -456,7 +456,9 @@ class Execution:
         return values[op.operands[0]].address()
 
     def integer_to_pointer(self, op: Op, values: dict, batch: Batch):
-        return Pointer.from_address(values[op.operands[0]], op.result_types[-1].dtype)
+        return self.memory.found(
+            Pointer.from_address(values[op.operands[0]], op.result_types[-1].dtype)
+        )
 
 
 _RETURNS = frozenset(

@@ -100,6 +100,7 @@ class Launches:
         self.tf32, self.only = tf32, only
         self.buffers: dict[int, Buffer] = {}
         self.homes: dict[int, int] = {}
+        self.addresses: dict[int, tuple[str, View]] = {}  # tensors that a kernel may know by address
         self.inputs: dict[int, Input] = {}
         self.findings: list[Finding] = []
         self.traffic: dict[str, Traffic] = {}
@@ -146,6 +147,11 @@ class Launches:
             for i, (binding, name) in enumerate(zip(event.bindings, kernel.parameters, strict=True))
         ]
         written, writers = writes(kernel, event)
+        addresses = []
+        for address, (name, view) in sorted(self.addresses.items()):
+            addresses.append((address, len(windows)))
+            windows.append(self._window(name, view))
+            written |= {view.buffer}
         faults = Faults(kernel.name, event.grid)
         races = Races(faults, [frozenset()] if _locks(kernel.ir) else None)
         memory = Memory(
@@ -160,6 +166,7 @@ class Launches:
             launch=len(self.digest),
             budget=self.budget,
             settled=harmless,
+            addresses=addresses,
         )
         slice_ = needed(function) if self.count_only else None
         execution = Execution(

@@ -153,6 +153,8 @@ class Looks(TorchFunctionMode):
         if func in _SHOWS:
             with tape.silence():
                 return func(*args, **kwargs)
+        if func is _TENSOR.data_ptr:
+            tape.addressed(args[0])
         if func in _TAKES and isinstance(args[0], torch.Tensor):
             with torch._C.DisableTorchFunction():
                 if not has_storage(args[0]) or tape.is_tainted(args[0]):

@@ -55,6 +55,7 @@ class Live(Tape):
         self._drawn: set[str] = set()
         self._buffers: dict[int, Buffer] = {}
         self._next_sweep = _SWEEP
+        self._addressed: dict[int, tuple[str, View]] = {}
 
     # ------------------------------------------------------------ what the host does
 
@@ -79,6 +80,9 @@ class Live(Tape):
                 del self._numbers[address], self._buffers[number]
                 self._storages[number] = None
                 self._total -= self._sizes[number]
+        for address, (_, view) in list(self._addressed.items()):
+            if view.buffer not in self._buffers:
+                del self._addressed[address]
 
     def _buffer(self, tensor: torch.Tensor) -> int:
         known = self.knows(tensor)
@@ -130,14 +134,25 @@ class Live(Tape):
             )
         return super()._binding(value, name, kernel)
 
+    def addressed(self, tensor: torch.Tensor) -> None:
+        with torch._C.DisableTorchFunction():
+            if not has_storage(tensor):
+                return
+            shape = " × ".join(map(str, tensor.shape)) or "1"
+            view = self.view(tensor)
+            self._addressed[tensor.data_ptr()] = f"a tensor of {shape} by its address", view
+
     def launch(self, kernel: Kernel, grid: tuple[int, int, int], values: tuple) -> None:
         with torch._C.DisableTorchFunction():
             launch = Launch(0, grid, self.bindings(kernel, values), student_line())
             smallest = parsed(kernel.ir)[2]
-            views = [view for _, view in bound_views(kernel, launch)]
+            addresses = self._addressed if "tt.int_to_ptr" in kernel.ir else {}
+            known = [view for _, view in addresses.values()]
+            views = [*(view for _, view in bound_views(kernel, launch)), *known]
             for view in views:
                 self._refined(view, smallest)
-            written = [self._buffers[number] for number in sorted(writes(kernel, launch)[0])]
+            numbers = writes(kernel, launch)[0] | {view.buffer for view in known}
+            written = [self._buffers[number] for number in sorted(numbers)]
             draw = kernel.name not in self._drawn
             self._drawn.add(kernel.name)
             before = [(b.data.copy(), b.state.copy()) for b in written]
@@ -149,6 +164,7 @@ class Live(Tape):
                     order=self._order, poison=poison, poisoned=site, keep_accesses=draw
                 )
                 launches.buffers = {view.buffer: self._buffers[view.buffer] for view in views}
+                launches.addresses = addresses
                 launches.homes = {view.buffer: ITEMSIZE[view.dtype] for view in views}
                 try:
                     launches.launch(kernel, launch)

@@ -204,6 +204,9 @@ class Tape:
                 part = tensor.detach().clone(memory_format=torch.contiguous_format)
                 self.copy(tensor, part)
 
+    def addressed(self, tensor: torch.Tensor) -> None:
+        """The host asked for a tensor's address. A trace has no word for one."""
+
     def peek(self, operation: str) -> None:
         """The host read a value that depends on the inputs."""
         peek = Peek(operation, student_line())

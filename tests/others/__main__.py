@@ -39,6 +39,7 @@ class Outcome:
     collection: str
     case: str
     kernel: str
+    file: str
     status: str
     reason: str = ""
     error: float = 0.0  # largest, in units of the tolerance
@@ -67,7 +68,9 @@ def tried(collection: str, case: Case) -> list[Outcome]:
     outcomes = []
     names = {**ran, **dict.fromkeys(case.kernels)} | ({stopped: None} if stopped else {})
     for name in names:
-        outcome = Outcome(collection, case.name, name, "agrees", error=worst.error if worst else 0)
+        file = next((k.file for k, _, _ in record.launches if k.name == name), "")
+        error = worst.error if worst else 0.0
+        outcome = Outcome(collection, case.name, name, file, "agrees", error=error)
         outcome.findings = [f for f in record.findings if f.kernel == name]
         if name not in ran:
             outcome.status = "does not run"
@@ -166,14 +169,15 @@ def best(outcomes: list[Outcome]) -> list[Outcome]:
     order = ("agrees", "not compared", "differs", "does not run")
     rows: dict[tuple, Outcome] = {}
     for new in outcomes:
-        old = rows.get((new.collection, new.kernel))
+        place = new.collection, new.file, new.kernel
+        old = rows.get(place)
         if old is None:
-            rows[new.collection, new.kernel] = new
+            rows[place] = new
             continue
         key = lambda o: (order.index(o.status), o.error)  # noqa: E731
         worse = max(old, new, key=key)
         worse.findings = [*old.findings, *new.findings]
-        rows[new.collection, new.kernel] = worse
+        rows[place] = worse
     return list(rows.values())
 
 

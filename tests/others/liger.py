@@ -8,6 +8,7 @@ from liger_kernel import ops
 from liger_kernel.ops import softmax, swiglu, utils
 from liger_kernel.ops.experimental import embedding, mm_int8int2
 
+from tests.others import liger_blocks
 from tests.others.cases import Case, compared, normal, pair, whole
 
 
@@ -42,7 +43,7 @@ def silu_mul():
 
 
 def silu_mul_tiled():
-    a, b, _dc = normal(2, 9000), normal(2, 9000, seed=1), normal(2, 9000, seed=2)
+    a, b = normal(2, 9000), normal(2, 9000, seed=1)
     before = swiglu._should_tile
     swiglu._should_tile = lambda n_cols: True
     try:
@@ -437,4 +438,5 @@ def cases() -> list[Case]:
         case(int8_by_int2, "matmul_kernel"),
         case(neighborhood_attention),
         case(attention_over_layers),
+        *liger_blocks.cases(),
     ]
