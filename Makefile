@@ -43,7 +43,7 @@ lab: setup  ## open JupyterLab on the first lesson
 	$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_FLAGS)
 
 # ---- From here on for instructors (course/bundle.py leaves it out).
-.PHONY: test build sync bundle demo grade bench stress lint doctor
+.PHONY: test versions others build sync bundle demo grade bench stress lint doctor
 
 JOBS ?= 2
 
@@ -51,6 +51,12 @@ test: setup  ## run every test
 	@command -v bwrap >/dev/null || echo "bubblewrap is missing, and the tests of grading need it:" \
 	"sudo apt install bubblewrap"
 	$(PY) -m pytest -n $(JOBS) $(TESTS)
+
+versions: setup  ## the interpreter's tests under every Triton that is supported (long, once 3 GB)
+	$(PY) -m tests.versions -n $(JOBS)
+
+others: setup  ## public kernels in the interpreter; T=Triton's python/tutorials (docs/INTERPRETER.md)
+	$(PY) -m tests.others $(if $(T),--tutorials $(T))
 
 build: setup  ## make every notebook from its text (FORCE=1 overwrites edited ones)
 	$(PY) -m course.build $(if $(FORCE),--force)

@@ -100,7 +100,7 @@ class Launches:
         self.tf32, self.only = tf32, only
         self.buffers: dict[int, Buffer] = {}
         self.homes: dict[int, int] = {}
-        self.addresses: dict[int, tuple[str, View]] = {}  # tensors that a kernel may know by address
+        self.addresses: dict[int, tuple[str, View]] = {}  # tensors to be found by address
         self.inputs: dict[int, Input] = {}
         self.findings: list[Finding] = []
         self.traffic: dict[str, Traffic] = {}
