@@ -275,3 +275,48 @@ def test_an_address_that_nobody_asked_for_is_told_as_unknown():
     addresses = torch.tensor([x.data_ptr()])
     with pytest.raises(CouldNotCheck, match="double_all: .*an address that no argument gave it"):
         interpret(double_all)[(1,)](addresses, torch.empty(1), 100, BLOCK=128)
+
+
+class Every:
+    """Every second element of a tensor, as a drop-in for one: what some packages launch with."""
+
+    def __init__(self, base):
+        self.base, self.dtype, self.shape = base, base.dtype, (len(base) // 2,)
+
+    def stride(self):
+        return (2,)
+
+    def data_ptr(self):
+        return self.base.data_ptr() + self.dtype.itemsize
+
+    def untyped_storage(self):
+        return self.base.untyped_storage()
+
+
+@triton.jit
+def double_strided(x_ptr, stride, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + stride * offs, mask=offs < n)
+    tl.store(x_ptr + stride * offs, 2 * x, mask=offs < n)
+
+
+def test_what_stands_in_for_a_tensor_is_taken_for_its_window():
+    x = torch.randn(100)
+    before = x.clone()
+    record = interpret(double_strided)[(1,)](Every(x), 2, 50, BLOCK=64)
+    assert record.findings == ()
+    assert torch.equal(x[1::2], 2 * before[1::2]) and torch.equal(x[::2], before[::2])
+    assert kinds(interpret(double_strided)[(1,)](Every(x), 1, 50, BLOCK=64)) == ["out_of_bounds"] * 2
+
+
+@triton.jit
+def one_flag(x_ptr, flags_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(flags_ptr + tl.zeros((BLOCK,), tl.int32), 1, mask=(offs < n) & (x == x))
+
+
+def test_one_address_under_a_mask_of_many_lanes():
+    flags = torch.zeros(1, dtype=torch.int32)
+    interpret(one_flag)[(2,)](torch.ones(50), flags, 50, BLOCK=64)
+    assert flags.item() == 1

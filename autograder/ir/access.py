@@ -222,7 +222,7 @@ class Memory:
                 self.faults.kernel,
             )
         if self.undefined:
-            total = int(np.sum(index, where=True if mask is None else mask, initial=0))
+            total = int(index.sum() if mask is None else (index * mask).sum())
             self.digest = hash((self.digest, op.line, requested, total))
         if self.keep is not None:
             self._keep(op, verb, window, pointer, mask, ok, shape, batch)

@@ -270,6 +270,15 @@ class Tape:
             dtype = _TRITON_DTYPES.get(str(value.dtype), "")
             if ITEMSIZE.get(dtype) == ITEMSIZE[base.dtype]:
                 return View(base.buffer, base.offset, base.shape, base.strides, dtype)
+        if all(hasattr(value, name) for name in _DROP_IN):  # what stands in for a tensor
+            storage = value.untyped_storage()
+            dtype = str(value.dtype).removeprefix("torch.")
+            start = value.data_ptr() - storage.data_ptr()
+            if dtype in ITEMSIZE and min(value.stride(), default=0) >= 0:
+                self.settle(value)
+                offset = start // ITEMSIZE[dtype]
+                strides = tuple(value.stride())
+                return View(self._buffer(value), offset, tuple(value.shape), strides, dtype)
         kind = type(value).__name__
         raise Rejected(
             f"{kernel} got a {kind} for `{name}`; a launch takes tensors and numbers.",
@@ -278,6 +287,7 @@ class Tape:
         )
 
 
+_DROP_IN = ("data_ptr", "untyped_storage", "shape", "stride", "dtype")
 _TRITON_DTYPES = {
     "fp8e4nv": "float8_e4m3fn",
     "fp8e5": "float8_e5m2",
