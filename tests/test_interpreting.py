@@ -306,7 +306,9 @@ def test_what_stands_in_for_a_tensor_is_taken_for_its_window():
     record = interpret(double_strided)[(1,)](Every(x), 2, 50, BLOCK=64)
     assert record.findings == ()
     assert torch.equal(x[1::2], 2 * before[1::2]) and torch.equal(x[::2], before[::2])
-    assert kinds(interpret(double_strided)[(1,)](Every(x), 1, 50, BLOCK=64)) == ["out_of_bounds"] * 2
+    assert (
+        kinds(interpret(double_strided)[(1,)](Every(x), 1, 50, BLOCK=64)) == ["out_of_bounds"] * 2
+    )
 
 
 @triton.jit

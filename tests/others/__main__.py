@@ -27,8 +27,6 @@ COLLECTIONS = {
     "tutorials": "",
     "fla": "fla-core",
     "gems": "flag-gems",
-    "conch": "conch-triton-kernels",
-    "attorch": "",
 }
 
 
@@ -84,21 +82,18 @@ def tried(collection: str, case: Case) -> list[Outcome]:
     return outcomes
 
 
-def collected(name: str, tutorials: Path | None, attorch: Path | None) -> list[Case]:
+def collected(name: str, tutorials: Path | None) -> list[Case]:
     """The cases of a collection; none where it is not installed."""
     with interpret():  # modules that ask for a card while they are imported find one
         module = importlib.import_module(f"tests.others.{name}")
         if name == "tutorials":
             return module.cases(tutorials) if tutorials else []
-        if name == "attorch":
-            return module.cases(attorch) if attorch else []
         return module.cases()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.others")
     parser.add_argument("--tutorials", type=Path, help="python/tutorials of a Triton checkout")
-    parser.add_argument("--attorch", type=Path, help="a checkout of BobMcDear/attorch")
     parser.add_argument("--only", default="", help="cases whose collection or name has this word")
     parser.add_argument("--markdown", action="store_true", help="print the table for the docs")
     options = parser.parse_args(arguments)
@@ -108,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.only.split("/")[0] in COLLECTIONS and name != options.only.split("/")[0]:
             continue
         try:
-            cases = collected(name, options.tutorials, options.attorch)
+            cases = collected(name, options.tutorials)
         except ModuleNotFoundError as error:
             absent.append(f"{name} ({error})")
             continue
