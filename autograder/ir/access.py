@@ -47,7 +47,8 @@ class Memory:
     settled: frozenset[str] = frozenset()  # loads whose undefined lanes are proved to be harmless
     digest: int = 0  # of everything that undefined lanes could have changed
     step: int = 0
-    addresses: list[tuple[int, int]] = field(default_factory=list)  # (address, window), sorted
+    # (first byte, end, window) of tensors that a kernel may find by their addresses, sorted
+    addresses: list[tuple[int, int, int]] = field(default_factory=list)
 
     def begin(self) -> None:
         for window in self.windows if self.needed is None else ():
@@ -58,11 +59,10 @@ class Memory:
         real = np.asarray(pointer.window) < 0
         if not real.any() or not self.addresses:
             return pointer
-        starts = np.array([start for start, _ in self.addresses], np.int64)
-        numbers = np.array([window for _, window in self.addresses], np.int64)
+        starts, ends, numbers = np.array(self.addresses, np.int64).T
         address = pointer.address()
         which = np.searchsorted(starts, address, side="right") - 1
-        real = real & (which >= 0)
+        real = real & (which >= 0) & (address < ends[which])
         inside = (address - starts[which]) // ITEMSIZE[pointer.dtype]
         window = np.where(real, numbers[which], pointer.window)
         same = bool((window == window.flat[0]).all())

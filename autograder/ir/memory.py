@@ -206,6 +206,13 @@ class Window:
         return self._reach[dtype]
 
     @property
+    def nbytes(self) -> int:
+        """From the first byte of the view to the end of its last element."""
+        steps = zip(self.view.shape, self.view.strides, strict=True)
+        last = sum((n - 1) * stride for n, stride in steps)
+        return 0 if 0 in self.view.shape else (1 + last) * self.itemsize
+
+    @property
     def traffic(self) -> Traffic:
         return Traffic(
             self.argument,

@@ -149,8 +149,9 @@ class Launches:
         written, writers = writes(kernel, event)
         addresses = []
         for address, (name, view) in sorted(self.addresses.items()):
-            addresses.append((address, len(windows)))
-            windows.append(self._window(name, view))
+            window = self._window(name, view)
+            addresses.append((address, address + window.nbytes, len(windows)))
+            windows.append(window)
             written |= {view.buffer}
         faults = Faults(kernel.name, event.grid)
         races = Races(faults, [frozenset()] if _locks(kernel.ir) else None)
