@@ -18,7 +18,6 @@ import contextlib
 import io
 import re
 import warnings
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ TARGET = GPUTarget("cuda", 89, 32)  # cc 8.9; up to here the IR is the same for 
 # keep what the key names by identity alive, so an identity cannot come to mean something else.
 _CACHE: OrderedDict[tuple, tuple[Kernel, Any]] = OrderedDict()
 _CACHE_SIZE = 256
-_TOLD: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # kernel → warnings given of it
+_TOLD: dict[int, tuple] = {}  # kernel's identity → (kernel, warnings given of it)
 
 
 def lower(kernel: Any, args: tuple, kwargs: dict) -> tuple[Kernel, tuple]:
@@ -166,7 +165,8 @@ def _keeping_loads() -> Iterator[None]:
 @contextmanager
 def _warning_once(kernel: Any) -> Iterator[None]:
     """Triton warns whenever it compiles, so with every case of a check: once a kernel will do."""
-    told = _TOLD.setdefault(kernel, set())
+    # By identity: a kernel's hash is that of its text and of all that it names, which may fail.
+    _, told = _TOLD.setdefault(id(kernel), (kernel, set()))
     with warnings.catch_warnings(record=True) as said:
         yield
     for warning in said:

@@ -64,6 +64,12 @@ class Op:
         match = re.search(rf"\b{key} = (array<[^>]*>|\"[^\"]*\"|[\w.+-]+)", self.text)
         return match[1] if match else default
 
+    @property
+    def callee(self) -> str:
+        """The function that a tt.call names."""
+        match = re.search(r'@("[^"]+"|[^"(]+)\(', self.text)
+        return match[1].strip('"').strip() if match else ""
+
     def integers(self, key: str) -> tuple[int, ...]:
         """An array attribute: ``order = array<i32: 1, 0>`` → ``(1, 0)``."""
         value = self.attribute(key, "")
@@ -246,7 +252,7 @@ class _Parser:
             line, _ = self.next()
             if not line.startswith("tt.func"):
                 continue
-            match = re.match(r"tt\.func (public |private )?@\"?([^\"(]+)\"?\((.*)$", line)
+            match = re.match(r'tt\.func (public |private )?@("[^"]+"|[^"(]+)\((.*)$', line)
             if not match:
                 raise CouldNotCheck(f"The IR interpreter cannot read {line[:80]!r}.")
             head = re.sub(r"\{[^{}]*\}", "", match[3])
@@ -255,8 +261,9 @@ class _Parser:
                 (m[1], parse_type(m[2])) for p in _split(head) if (m := _ARGUMENT.match(p))
             )
             body, _, _ = self.region(0, [name for name, _ in parameters])
-            function = Function(match[2], parameters, body, found)
-            found[match[2]] = function
+            name = match[2].strip('"')  # Triton 3.6 quotes names, parentheses and all
+            function = Function(name, parameters, body, found)
+            found[name] = function
             if match[1] == "public ":
                 kernel = function
         if kernel is None:

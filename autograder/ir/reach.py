@@ -101,7 +101,7 @@ def _unite(op: Op, classes, opaque: list, function: Function) -> None:
             ):
                 classes.unite(a, b)
     elif op.name == "tt.call":
-        name = op.text.split("@", 1)[-1].split("(")[0].strip().strip('"')
+        name = op.callee
         callee = function.callees.get(name)
         if callee:
             for a, (b, _) in zip(op.operands, callee.parameters, strict=False):

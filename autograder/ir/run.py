@@ -253,7 +253,7 @@ class Execution:
         )
 
     def call(self, op: Op, values: dict, batch: Batch):
-        name = op.text.split("@", 1)[-1].split("(")[0].strip().strip('"')
+        name = op.callee
         callee = self.function.callees.get(name)
         if callee is None:
             raise CouldNotCheck(f"The kernel calls {name}, which its IR does not hold.")
