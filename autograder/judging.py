@@ -75,8 +75,10 @@ def judge_traces(
                         order=order,
                         poisons=OTHERS if poisons is None else poisons,
                         keep_accesses=keep_accesses and not first,
+                        keep_touches=exercise.programs(case) > 0,
                         budget=budget,
                     )
+                    run = _with_idle(exercise, case, trace, run)
                 result = judge_case(exercise, case, run, arguments)
                 if number and result.findings:
                     result = replace(
@@ -162,6 +164,35 @@ def _sample(trace: Trace, run: Run, inputs: Sequence[np.ndarray]) -> np.ndarray 
     return generator.choice(candidates, min(SAMPLED, len(candidates)), replace=False)
 
 
+def _with_idle(exercise: Exercise, case: Case, trace: Trace, run: Run) -> Run:
+    """A finding more where work for many programs was given to few, which then cannot race.
+
+    Counted are the programs of one launch that read something of an input, whatever the grid says.
+    """
+    least = exercise.programs(case)
+    if not least:
+        return run
+    inputs = {event.buffer for event in trace.events if isinstance(event, Input)}
+    at_work: dict[int, set[int]] = {}
+    for touch in run.touches:
+        if touch.operation == "load" and touch.view.buffer in inputs:
+            busy = touch.programs[touch.first <= touch.last]
+            at_work.setdefault(touch.launch, set()).update(busy.tolist())
+    most = max(map(len, at_work.values()), default=0)
+    findings = run.findings
+    if 0 < most < least:
+        readers = "1 program reads" if most == 1 else f"{most} programs read"
+        findings += (
+            Finding(
+                "race",
+                f"At most {readers} the inputs in one launch, the exercise asks for at least "
+                f"{least}: work that is done one after the other cannot race, and leaves a card "
+                "idle.",
+            ),
+        )
+    return replace(run, findings=findings, touches=())
+
+
 def _fits(trace: Trace, arguments: Sequence) -> None:
     """Raises Rejected unless the trace takes the call's tensors, each once, with their layout: a
     trace must not choose the strides that its kernels then get right."""
@@ -195,13 +226,22 @@ def examine(
     order: str = "forward",
     poisons: Sequence[str] = OTHERS,
     keep_accesses: bool = False,
+    keep_touches: bool = False,
     budget: int = MAX_LANES,
 ) -> Run:
     """One run; where lanes were undefined, more, which differ only in what those lanes hold.
 
     A load without ``other`` is a fault only if an output, an address or a branch differs.
     """
-    run = replay(trace, inputs, gradients, order=order, keep_accesses=keep_accesses, budget=budget)
+    run = replay(
+        trace,
+        inputs,
+        gradients,
+        order=order,
+        keep_accesses=keep_accesses,
+        keep_touches=keep_touches,
+        budget=budget,
+    )
 
     def again(poison: str, site: tuple | None) -> Run:
         return replay(

@@ -387,6 +387,9 @@ class Exercise:
     * ``limit(case)``: most elements loads and stores may request, or None.
     * ``order``: judges, where it is given, in which order programs take their tiles. A case whose
       sizes say ``counted`` is there for that: addresses are followed, values are not computed.
+    * ``repairs``: where the fault shows that is to be repaired, or what hides it, as aspects, in an
+      exercise that hands out a broken kernel: a case that fails one of them earns nothing.
+    * ``programs(case)``: how many programs of one launch must read from the inputs, at least; or 0.
     * ``level``: the step of an assignment that is climbed in levels, e.g. ``"Boss"``.
     * ``machine``: ``"triton"`` (recorded and interpreted) or ``"numpy"`` (unit 01) or ``"quiz"``.
     * ``drive(solution, arguments)``: how a NumPy exercise is run (unit 01 only).
@@ -410,6 +413,8 @@ class Exercise:
     drive: Callable[..., tuple] | None = None
     backward: bool = False
     order: ProgramOrder | None = None
+    repairs: tuple[str, ...] = ()
+    programs: Callable[[Case], int] = lambda case: 0
     compiled: Case | None = None  # the case whose blocks and dtype the compile proof grades
     notes: Mapping[str, str] = field(default_factory=dict)  # finding kind -> what to look at
     clues: tuple[Clue, ...] = ()  # the first that fits takes a note's place

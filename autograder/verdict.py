@@ -179,7 +179,9 @@ def _nearly(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
     """
     size = np.where(np.isfinite(want), np.abs(want), 0.0)
     largest = size.max(initial=0.0)
-    if not np.abs(got - want)[bad].max() <= largest / 128:  # NaN is no small difference
+    with np.errstate(invalid="ignore"):  # infinity minus infinity
+        furthest = np.abs(got - want)[bad].max()
+    if not furthest <= largest / 128:  # NaN is no small difference
         return ""
     return f" {NARROW}" if (size[bad] >= largest / 2).any() else ""
 
@@ -256,6 +258,9 @@ def _copied(traffic: Traffic) -> Finding:
 # ---------------------------------------------------------------- verdict
 
 
+_BROKEN = "not scored where the fault to be repaired is still there or only hidden"
+
+
 def verdict(
     exercise: Exercise,
     results: Sequence[CaseResult],
@@ -271,7 +276,8 @@ def verdict(
     unproved = compiled is not None and not compiled and exercise.compiled is not None and launched
     compiled = compiled or ()
     results = [r for r in results]
-    earned = [r for r in results if _earned(r)]
+    broken_yet = [r for r in results if _earned(r) and _still_broken(exercise, r)]
+    earned = [r for r in results if _earned(r) and r not in broken_yet]
     if all(_is_empty(r) for r in earned):  # no kernel has stored a number yet
         earned = []
     broken = [f for f in compiled if f.error or f.shared > f.shared_limit]
@@ -291,13 +297,16 @@ def verdict(
         share = len(good) / len(results) if results else 0.0
         if share == 1:
             status = "pass"
-        elif failing or name == "values" and any(r.status == "fail" for r in results):
+        elif failing or name == "values" and any(
+            r.status == "fail" and r not in broken_yet for r in results
+        ):
             status = "fail"
         elif unsure:
             status = "could_not_check"
         else:  # it saw no fault, and lacks points because values are not there to be judged
             status = "not_reached"
-        aspects.append(Aspect(name, status, round(points * share, 2), points))
+        note = _BROKEN if broken_yet and status == "not_reached" else ""
+        aspects.append(Aspect(name, status, round(points * share, 2), points, note))
     findings = [f for r in results for f in r.findings]
     findings += [_compile_finding(f) for f in broken]
     unproved = unproved and bool(exercise.points.get("compiles"))
@@ -329,6 +338,11 @@ def _earned(result: CaseResult) -> bool:
     if result.run is None:  # it never came to an end
         return False
     return result.status != "could_not_check" and not kinds & (_WRONG | _NOT_EARNED)
+
+
+def _still_broken(exercise: Exercise, result: CaseResult) -> bool:
+    """Whether the fault that the exercise hands out is there yet, or only hidden."""
+    return any(_has(exercise, result, aspect) for aspect in exercise.repairs)
 
 
 def _is_empty(result: CaseResult) -> bool:

@@ -18,6 +18,7 @@ from tests.sample_class import a_class, write
 
 FOLDER = "demo"
 _MISTAKES = {  # typical ones, of the many in tests/submissions/wrong/
+    "a_missing_load_mask",
     "add_does_not_parse",
     "add_missing_load_mask",
     "add_missing_store_mask",
@@ -25,6 +26,11 @@ _MISTAKES = {  # typical ones, of the many in tests/submissions/wrong/
     "add_overlapping_grid",
     "add_reads_x_twice",
     "add_torch",
+    "b_lowest_finite_number",
+    "c_contiguous_copy",
+    "d_one_program",
+    "e_cast_at_the_end",
+    "f_nan_taken_for_zero",
     "flash_backward_race_on_dq",
     "flash_boss_accumulator_in_float16",
     "flash_boss_blocks_right_of_the_diagonal",
@@ -34,7 +40,9 @@ _MISTAKES = {  # typical ones, of the many in tests/submissions/wrong/
     "flash_strong_keys_beyond_the_end_count",
     "fma_relu_always_float32",
     "fma_relu_two_passes",
+    "g_only_the_length",
     "grouping_row_major",
+    "h_whole_tile_stored",
     "layernorm_as_given",
     "matmul_bias_gelu_tanh_overflows",
     "matmul_missing_k_mask",

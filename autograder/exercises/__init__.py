@@ -9,7 +9,7 @@ from functools import cache
 from autograder.records import Exercise, Rejected
 
 # Units that are written so far; each is a module unitNN with EXERCISES, a tuple of Exercise.
-_UNITS = ("01", "02", "03", "04", "05", "06")
+_UNITS = ("01", "02", "03", "04", "05", "06", "08")
 
 ASSIGNMENTS = {
     "01": "01_programming_model",
@@ -18,6 +18,7 @@ ASSIGNMENTS = {
     "04": "04_norms",
     "05": "05_matmul",
     "06": "06_flash_attention",
+    "08": "08_debugging",
 }
 
 

@@ -28,6 +28,7 @@ FILLS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
     "negative": lambda g, shape: -1.0 - g.random(shape) * 5,
     "large_negative": lambda g, shape: g.uniform(-1e4, -5e3, shape),
     "lowest": lambda g, shape: -1e4 + 5 * g.random(shape),
+    "very_negative": lambda g, shape: -1e30 * (1.0 + g.random(shape)),
     "far_from_zero": lambda g, shape: 1e4 + g.standard_normal(shape),
     "left_padded": _left_padded,
     "minus_infinity": lambda g, shape: np.full(shape, -np.inf),

@@ -33,3 +33,30 @@ def stored(error: np.ndarray, value: np.ndarray, dtype: str) -> np.ndarray:
     if dtype == "float32":  # nothing is rounded again
         return error + TINY[dtype]
     return error + UNIT[dtype] * (np.abs(value) + error) + TINY[dtype]
+
+
+def softmax_error(x: np.ndarray, y: np.ndarray, chunks: int = 0) -> np.ndarray:
+    """Bound on the relative error of y = softmax(x) along rows in float32, an array of y's shape.
+
+    With t = x − max and e = exp(t), y = e ÷ Σe:
+
+    * the exponent's error, absolute, is at most u (|x| + |max| + 3 |t|): that of exp2(x log₂e − max
+      log₂e), the widest of the usual forms (two products, the constant, the difference);
+    * a relative error of e is the exponent's error, and exp's own;
+    * Σe has the mean of these, weighted by e, and the sum's; then comes one division, or exp of a
+      difference with log Σ.
+
+    ``chunks``: how often a running sum is rescaled by exp(m − new m), at the price of an
+    exponential and two operations. Its exponent's error is that of t with the maxima so far, none
+    of which is larger than max|x|; the differences of maxima add up to the row's range at most.
+    """
+    largest = x.max(axis=-1, keepdims=True, initial=-np.inf)
+    finite = y > 0  # elsewhere the result is 0 or NaN, and no bound is needed
+    exponent = np.where(finite, U * (np.abs(x) + np.abs(largest) + 3 * np.abs(x - largest)), 0.0)
+    e = np.expm1(exponent) + EXP
+    whole = (y * e).sum(axis=-1, keepdims=True) + of_sum(x.shape[-1])
+    if chunks:
+        size = np.where(np.isfinite(x), np.abs(x), 0.0).max(axis=-1, keepdims=True, initial=0.0)
+        whole = whole + chunks * (EXP + 2 * U) + np.expm1((chunks + 3) * 2 * U * size)
+    # exp(x − (m + log Σ)) in place of the division rounds a number of up to |m| + log N once more.
+    return e + whole + DIVIDE + 2 * U * np.log(x.shape[-1])

@@ -1,13 +1,7 @@
 """Unit 03, fused softmax: forward, backward, and rows too long for one block; tables only.
 
 All three work along the rows of x (M rows, N columns) in float32 and round once, when they store.
-Tolerances count roundings (``roundings``). With t = x − max and e = exp(t), y = e ÷ Σe:
-
-* the exponent's error, absolute, is at most u (|x| + |max| + 3 |t|): that of exp2(x log₂e − max
-  log₂e), the widest of the usual forms (two products, the constant, the difference);
-* a relative error of e is the exponent's error, and exp's own;
-* Σe has the mean of these, weighted by e, and the sum's; then comes one division, or exp of a
-  difference with log Σ.
+Tolerances count roundings (``roundings``).
 """
 
 from __future__ import annotations
@@ -17,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from autograder.exercises.quiz import quiz
-from autograder.exercises.roundings import DIVIDE, EXP, FLUSHED, U, of_sum, stored
+from autograder.exercises.roundings import FLUSHED, U, of_sum, softmax_error, stored
 from autograder.floats import TINY, UNIT
 from autograder.records import Case, Exercise, Tensor
 
@@ -79,30 +73,11 @@ def _softmax_backward(x: np.ndarray, dy: np.ndarray) -> tuple[np.ndarray, np.nda
 # ---------------------------------------------------------------- tolerance
 
 
-def _relative_error(x: np.ndarray, y: np.ndarray, chunks: int = 0) -> np.ndarray:
-    """Bound on the relative error of y in float32, an array of y's shape.
-
-    ``chunks``: how often a running sum is rescaled by exp(m − new m), at the price of an
-    exponential and two operations. Its exponent's error is that of t with the maxima so far, none
-    of which is larger than max|x|; the differences of maxima add up to the row's range at most.
-    """
-    largest = x.max(axis=-1, keepdims=True, initial=-np.inf)
-    finite = y > 0  # elsewhere the result is 0 or NaN, and no bound is needed
-    exponent = np.where(finite, U * (np.abs(x) + np.abs(largest) + 3 * np.abs(x - largest)), 0.0)
-    e = np.expm1(exponent) + EXP
-    whole = (y * e).sum(axis=-1, keepdims=True) + of_sum(x.shape[-1])
-    if chunks:
-        size = np.where(np.isfinite(x), np.abs(x), 0.0).max(axis=-1, keepdims=True, initial=0.0)
-        whole = whole + chunks * (EXP + 2 * U) + np.expm1((chunks + 3) * 2 * U * size)
-    # exp(x − (m + log Σ)) in place of the division rounds a number of up to |m| + log N once more.
-    return e + whole + DIVIDE + 2 * U * np.log(x.shape[-1])
-
-
 def _softmax_tolerance(case: Case, arguments: tuple, expected: tuple) -> tuple[np.ndarray, ...]:
     x, y = arguments[0], expected[0]
     block_size = case.sizes.get("BLOCK_SIZE")
     chunks = -(-case.sizes["N"] // block_size) if block_size else 0
-    error = y * _relative_error(x, y, chunks) + FLUSHED
+    error = y * softmax_error(x, y, chunks) + FLUSHED
     return (stored(error, y, case.sizes["dtype"]),)
 
 
@@ -116,7 +91,7 @@ def _backward_tolerance(case: Case, arguments: tuple, expected: tuple) -> tuple[
     (x, dy), (y, dx) = arguments, expected
     (allowed,) = _softmax_tolerance(case, (x,), (y,))
     narrow = 0.0 if dtype == "float32" else UNIT[dtype]
-    y_error = y * (_relative_error(x, y) + narrow) + TINY[dtype] + FLUSHED
+    y_error = y * (softmax_error(x, y) + narrow) + TINY[dtype] + FLUSHED
     d = (dy * y).sum(axis=-1, keepdims=True)
     d_error = (np.abs(dy) * y_error).sum(axis=-1, keepdims=True)
     d_error = d_error + (of_sum(x.shape[-1]) + U) * np.abs(dy * y).sum(axis=-1, keepdims=True)
