@@ -1,4 +1,4 @@
-"""Unit 08: broken kernels fail with the finding that leads to the line, repairs pass, make-up fails."""
+"""Unit 08: broken kernels fail with a finding that leads to the line, make-up fails as well."""
 
 from __future__ import annotations
 
