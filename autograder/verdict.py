@@ -297,8 +297,10 @@ def verdict(
         share = len(good) / len(results) if results else 0.0
         if share == 1:
             status = "pass"
-        elif failing or name == "values" and any(
-            r.status == "fail" and r not in broken_yet for r in results
+        elif (
+            failing
+            or name == "values"
+            and any(r.status == "fail" and r not in broken_yet for r in results)
         ):
             status = "fail"
         elif unsure:
