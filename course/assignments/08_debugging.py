@@ -16,7 +16,7 @@ lesson 08: the smallest input that fails, values, bounds, races, traffic, one pr
 """
 
 # %%
-from autograder.measuring import gpu, versions
+from lab_setup.roofline.measure import gpu, versions
 
 print(versions())
 
