@@ -281,7 +281,7 @@ def notes_of(path: Path, id: str) -> dict[str, str]:
         ("05_matmul_sum_starts_anew", "values", "where the loop has one step"),
         ("05_matmul_last_step_forgotten", "values", "wrong at ragged edges"),
         ("05_matmul_strides_of_a_ignored", "values", "right where rows lie one behind the other"),
-        ("05_matmul_strides_of_a_swapped", "out_of_bounds", "which stride belongs to the rows"),
+        ("05_matmul_strides_of_a_swapped", "out_of_bounds", "How far apart do neighbours lie"),
         ("05_matmul_empty_k_unwritten", "unwritten", "K = 0 asks for zeros"),
         ("05_matmul_programs_swapped", "unwritten", "along which axis of the grid"),
         ("05_matmul_missing_k_mask", "out_of_bounds", "Which of M, N and K belong in the mask of"),
