@@ -1,4 +1,4 @@
-"""``python -m lab_setup doctor | gpulock``: arguments in, exit status out."""
+"""``python -m lab_setup doctor | gpulock | roofline``: arguments in, exit status out."""
 
 from __future__ import annotations
 
@@ -18,9 +18,21 @@ def main(arguments: list[str] | None = None) -> int:
     lock.add_argument("--who", action="store_true", help="show who measures and who waits")
     lock.add_argument("words", nargs="*", metavar="COMMAND", help="after --: what to run")
 
+    roof = commands.add_parser("roofline", help="how fast kernels can be, or are, on a card")
+    roof.add_argument("--card", metavar="NAME", help='predict for it, for example "RTX 4090"')
+    roof.add_argument(
+        "--kernel", metavar="ID", action="append", help="an exercise, for example 02.add"
+    )
+    roof.add_argument("--file", metavar="FILE", help="your solution of that exercise")
+    roof.add_argument("--json", metavar="OUT", help="where the figures go as data")
+    roof.add_argument("--out", metavar="OUT", help="where the figure goes (.png or .svg)")
+    roof.add_argument("--plot", metavar="FILE.json", help="only draw such a file")
+
     options = parser.parse_args(arguments)
     if options.command == "doctor":
         from lab_setup import doctor as chosen
+    elif options.command == "roofline":
+        from lab_setup.roofline import command as chosen
     else:
         from lab_setup import gpulock as chosen
     try:

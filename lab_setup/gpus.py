@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pynvml
 
-__all__ = ["Gpu", "Process", "current", "gpus", "owner"]
+__all__ = ["Gpu", "Process", "current", "driver", "gpus", "owner"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Gpu:
 
 def gpus() -> tuple[Gpu, ...]:
     """All cards of this machine; none where there is no NVIDIA driver."""
-    with _nvml() as ready:
+    with driver() as ready:
         if not ready:
             return ()
         return tuple(_gpu(i) for i in range(pynvml.nvmlDeviceGetCount()))
@@ -69,7 +69,7 @@ def owner(pid: int) -> str:
 
 
 @contextmanager
-def _nvml():
+def driver():
     """Whether the driver's library answers; it is let go afterwards."""
     try:
         pynvml.nvmlInit()

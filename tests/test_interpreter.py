@@ -604,6 +604,35 @@ def test_counting_loads_what_addresses_depend_on():
     }  # fmt: skip
 
 
+@triton.jit
+def column_sums(x_ptr, sums_ptr, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    total = 0.0
+    for row in range(tl.program_id(0), n, 2):
+        total += tl.sum(tl.load(x_ptr + row * B + at), axis=0)
+    for row in range(tl.program_id(0), n, 2):  # names of values come again in a second loop
+        shift = tl.where(total == -float("inf"), 0.0, total)
+        x = tl.load(x_ptr + row * B + at, mask=at < n, other=0.0)
+        tl.atomic_add(sums_ptr + at, x - shift, mask=at < n)
+
+
+def test_atomics_and_names_that_come_again_are_counted_without_values():
+    from autograder.records import Tensor
+    from autograder.trace.record import record
+    from autograder.trace.replay import replay
+
+    def run(x):
+        sums = torch.zeros(16)
+        column_sums[(2,)](x, sums, 6, B=16)
+        return sums
+
+    trace = record(run, (Tensor((6, 16)),))
+    full = replay(trace, [np.ones((6, 16), np.float32)])
+    counted = replay(trace, [], count_only=True)
+    assert counted.traffic == full.traffic and counted.operations == full.operations
+    assert {t.argument: (t.loaded, t.stored) for t in counted.traffic}["sums_ptr"][1] == 36
+
+
 def test_a_dot_of_fp32_and_a_descriptor_that_other_cards_refuse_are_told():
     from tests.kernels.course import matmul
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -16,6 +18,8 @@ from autograder.render.lesson02 import fusion, roof, tail
 from autograder.render.questions import questions_text
 from autograder.render.style import svg
 from autograder.triton_interpreter import interpret
+from lab_setup import gpulock, gpus
+from lab_setup.roofline import machine, turns
 from lab_setup.roofline import measure as measuring
 from lab_setup.roofline.measure import Measured, Timing, TritonMissing, gpu, measure, versions
 
@@ -24,6 +28,25 @@ CARD = "NVIDIA GeForce RTX 4080"
 
 def never(size):
     raise AssertionError("nothing may be timed here")
+
+
+@pytest.fixture
+def a_card(monkeypatch):
+    """As if there were one: ``a_card(times)`` says how long functions take, ms a run by name."""
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
+    monkeypatch.setattr(gpus, "current", lambda: "GPU-0")
+    monkeypatch.setattr(gpulock, "hold", lambda uuid: nullcontext())
+    monkeypatch.setattr(machine, "card_here", lambda: card(CARD))
+    monkeypatch.setattr(machine, "others_on", lambda uuid: ())
+    monkeypatch.setattr(turns, "own_stream", nullcontext)
+    monkeypatch.setattr(turns, "captured", lambda functions: (dict(functions), {}))
+
+    def times(found):
+        monkeypatch.setattr(turns, "in_turn", found if callable(found) else lambda *_: found)
+
+    return times
 
 
 @pytest.fixture
@@ -48,11 +71,8 @@ def test_the_interpreter_is_never_timed(monkeypatch):
     assert result.timings == () and "TRITON_INTERPRET is set" in repr(result)
 
 
-def test_a_timing_becomes_bytes_over_time_and_a_share_of_the_cards_peak(monkeypatch):
-    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
-    monkeypatch.setattr(measuring, "_in_turn", lambda *_: {"add": [2.2, 1.9, 2.0, 2.0, 2.0]})
+def test_a_timing_becomes_bytes_over_time_and_a_share_of_the_cards_peak(a_card):
+    a_card({"add": [2.2, 1.9, 2.0, 2.0, 2.0]})
     result = measure(
         lambda n: {"add": lambda: None}, (2**26,), bytes_of=lambda n: 12 * n, expect=""
     )
@@ -64,15 +84,42 @@ def test_a_timing_becomes_bytes_over_time_and_a_share_of_the_cards_peak(monkeypa
     assert "112%" in repr(Measured((faster,), CARD, 716.8))
 
 
-def test_more_than_the_peak_is_not_left_without_a_word(monkeypatch):
-    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
-    monkeypatch.setattr(measuring, "_in_turn", lambda *_: {"add": [0.001] * 9})
-    result = measure(
-        lambda n: {"add": lambda: None}, (2**20,), bytes_of=lambda n: 12 * n, expect=""
-    )
-    assert "Above 100 % of peak" in repr(result)
+def test_a_figure_above_the_roof_is_refused_and_the_reason_given(a_card):
+    a_card({"add": [0.001] * 9, "slow": [1.0] * 9})
+    functions = {"add": lambda: None, "slow": lambda: None}
+    result = measure(lambda n: functions, (2**20,), bytes_of=lambda n: 12 * n, expect="")
+    assert [t.name for t in result.timings] == ["slow"]
+    # 12 · 2^20 bytes in a microsecond
+    assert "Refused: add at n = 1,048,576: 12,583 GB/s is above the card's 717" in repr(result)
+    assert "L2" in repr(result)
+
+
+def test_more_operations_than_the_card_can_do_are_refused_by_their_type(a_card):
+    a_card({"matmul": [1.0] * 9})
+    rates = dict(bytes_of=lambda n: n, flop_of=lambda n: 150e9, expect="")  # 150 TFLOP/s
+    told = measure(lambda n: {"matmul": lambda: None}, (8,), **rates)
+    assert not told.timings and "150 TFLOP/s is above the card's 98" in repr(told)
+    told = measure(lambda n: {"matmul": lambda: None}, (8,), dtype="float8_e4m3fn", **rates)
+    assert told.timings[0].tflops == pytest.approx(150) and told.peak == 195
+
+
+def test_who_else_was_on_the_card_and_what_was_no_graph_stand_in_the_note(a_card, monkeypatch):
+    a_card({"add": [2.0] * 9})
+    monkeypatch.setattr(machine, "others_on", lambda uuid: ("ada (process 7)",))
+    monkeypatch.setattr(turns, "captured", lambda f: (dict(f), {"add": "it looks at values"}))
+    told = repr(measure(lambda n: {"add": lambda: None}, (8,), bytes_of=lambda n: n, expect=""))
+    assert "ada (process 7) had memory on this card meanwhile" in told
+    assert "add was not captured as a CUDA graph (it looks at values)" in told
+
+
+def test_figures_can_be_kept_as_json(a_card, monkeypatch, tmp_path):
+    a_card({"add": [2.0] * 9})
+    monkeypatch.setattr(machine, "about", lambda: {"state": {"clock_mhz": 1980}})
+    kept = tmp_path / "add.json"
+    measure(lambda n: {"add": lambda: None}, (8,), bytes_of=lambda n: 12 * n, expect="", save=kept)
+    record = json.loads(kept.read_text())
+    assert record["state"]["clock_mhz"] == 1980 and record["timings"][0]["ms"] == 2.0
+    assert record["card"] == CARD
 
 
 class FakeCard:
@@ -118,7 +165,7 @@ def test_rivals_take_turns_on_an_empty_cache_and_each_round_begins_with_another(
     card = FakeCard()
     monkeypatch.setattr("triton.runtime.driver", card)
     functions = {"a": card.takes("a", 1.0), "b": card.takes("b", 3.0), "c": card.takes("c", 2.0)}
-    times = measuring._in_turn(functions, warmup=4, rep=20)
+    times = turns.in_turn(functions, warmup=4, rep=20)
     assert {name: set(t) for name, t in times.items()} == {"a": {1.0}, "b": {3.0}, "c": {2.0}}
     assert len(times["a"]) == 10  # 20 ms a function, 6 ms a round
     assert card.log[::2] == ["L2 emptied"] * (len(card.log) // 2)
@@ -128,15 +175,12 @@ def test_rivals_take_turns_on_an_empty_cache_and_each_round_begins_with_another(
 def test_a_slow_rival_still_runs_often_enough_for_a_spread(monkeypatch):
     card = FakeCard()
     monkeypatch.setattr("triton.runtime.driver", card)
-    assert len(measuring._in_turn({"a": card.takes("a", 500.0)}, 25, 100)["a"]) == 9
+    assert len(turns.in_turn({"a": card.takes("a", 500.0)}, 25, 100)["a"]) == 9
 
 
 @pytest.mark.parametrize("wrong", [torch.zeros(8), None, torch.ones(8, dtype=torch.float16)])
-def test_a_wrong_kernel_has_no_speed(monkeypatch, wrong):
-    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: CARD)
-    monkeypatch.setattr(measuring, "_in_turn", never)
+def test_a_wrong_kernel_has_no_speed(a_card, wrong):
+    a_card(never)
     result = measure(
         lambda n: {"add": lambda: wrong, "torch": lambda: torch.ones(8)},
         (8,),

@@ -127,7 +127,11 @@ class Memory:
                     self.races.within(op, window, programs, lost, index)
 
     def atomic(self, op, kind: str, pointer: Pointer, value, mask, shape, batch: Batch):
-        """Read-modify-write; returns the old values, whole."""
+        """Read-modify-write; returns the old values, whole; None where it is only counted."""
+        if self._counts(op):
+            for window, here in self._windows(pointer, mask):
+                self._inside(op, "atomic", window, pointer, here, shape, batch)
+            return None
         result = _nothing(pointer.dtype, shape, batch)
         for window, here in self._windows(pointer, mask):
             index, programs, lanes = self._write(op, "atomic", window, pointer, here, shape, batch)

@@ -133,17 +133,15 @@ def _programs(touches: Sequence[Touch]) -> list[list[Step]]:
     """The programs of one launch. A row is one memory operation of one program."""
     counts = [np.diff(touch.ends, prepend=0) for touch in touches]
     row_of = np.repeat(np.arange(sum(map(len, counts))), np.concatenate(counts))
-    # Sector numbers of different buffers lie far apart.
-    keys = np.concatenate([(t.view.buffer << 44) | t.sectors.astype(np.int64) for t in touches])
-    sectors, which = np.unique(keys, return_inverse=True)
+    which, total = _numbered(touches)
     # The same rows touch two sectors exactly if the rows' random numbers sum up to the same.
     labels = np.random.default_rng(0).integers(0, 2**63, row_of[-1] + 1 if len(row_of) else 0)
-    sums = np.zeros(len(sectors), np.int64)
+    sums = np.zeros(total, np.int64)
     np.add.at(sums, which, labels[row_of])
     _, first, piece, sizes = np.unique(
         sums, return_index=True, return_inverse=True, return_counts=True
     )
-    chosen = np.zeros(len(sectors), bool)
+    chosen = np.zeros(total, bool)
     chosen[first] = True  # one sector speaks for its piece
     speaks = np.flatnonzero(chosen[which])
     pieces: dict[int, list[tuple[int, int]]] = {}
@@ -159,6 +157,33 @@ def _programs(touches: Sequence[Touch]) -> list[list[Step]]:
             programs.setdefault(program, []).append(step)
             row += 1
     return [programs[program] for program in sorted(programs)]
+
+
+def _numbered(touches: Sequence[Touch]) -> tuple[np.ndarray, int]:
+    """The touched sectors of a launch by a number each, and how many numbers there are.
+
+    Buffers mostly are touched all over, so a sector's place will do; numbers that nobody has cost
+    room only. Sorting finds the others.
+    """
+    spans: dict[int, list[int]] = {}
+    for touch in touches:
+        if len(touch.sectors):
+            low, high = spans.setdefault(touch.view.buffer, [1 << 62, 0])
+            spans[touch.view.buffer] = [
+                min(low, int(touch.sectors.min())),
+                max(high, int(touch.sectors.max()) + 1),
+            ]
+    bases, total = {}, 0
+    for buffer, (low, high) in spans.items():
+        bases[buffer] = total - low
+        total += high - low
+    which = np.concatenate(
+        [t.sectors.astype(np.int64) + bases.get(t.view.buffer, 0) for t in touches]
+    )
+    if total > 4 * len(which) + 1024:
+        sectors, which = np.unique(which, return_inverse=True)
+        total = len(sectors)
+    return which, total
 
 
 def _box(view: View, first: int, last: int) -> Box | None:

@@ -14,14 +14,14 @@ _ADDRESSES = {
     "tt.descriptor_load": slice(None),
     "tt.descriptor_gather": slice(None),
 }
-_WHOLE = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll")
+_WHOLE = ("tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll")
 _WHOLE += ("tt.descriptor_reduce", "tt.call")
 
 
 def needed(function: Function) -> frozenset[str]:
     """Names of the values that counting has to compute."""
     wanted: set[str] = set()
-    producers: dict[str, Op] = {}
+    producers: dict[str, list[Op]] = {}  # several: a name may come again in another region
     links: list[tuple[str, ...]] = []  # values that stand for one another around a region
     _collect(function.body, wanted, producers, links)
     for callee in function.callees.values():
@@ -37,8 +37,9 @@ def needed(function: Function) -> frozenset[str]:
     while waiting:
         name = waiting.pop()
         more = [n for link in same.get(name, ()) for n in link]
-        if (op := producers.get(name)) is not None and not op.name.startswith("scf."):
-            more += [*op.operands, *(n for region in op.regions for n in _inside(region))]
+        for op in producers.get(name, ()):
+            if not op.name.startswith("scf."):
+                more += [*op.operands, *(n for region in op.regions for n in _inside(region))]
         for other in more:
             if other not in wanted:
                 wanted.add(other)
@@ -59,10 +60,11 @@ def _inside(region: Region):
 def _collect(region: Region, wanted: set, producers: dict, links: list) -> None:
     for block in region.blocks:
         for op in block.ops:
-            producers.update(dict.fromkeys(op.results, op))
+            for name in op.results:
+                producers.setdefault(name, []).append(op)
             if op.name in _ADDRESSES:
                 wanted.update(op.operands[_ADDRESSES[op.name]])
-            elif op.name == "tt.store":
+            elif op.name in ("tt.store", "tt.atomic_rmw"):  # pointer, value, mask
                 wanted.update((op.operands[0], *op.operands[2:]))
             elif op.name in ("tt.descriptor_store", "tt.descriptor_scatter"):
                 wanted.update(op.operands[:-1])

@@ -1,12 +1,12 @@
 """Pictures of what kernels do, one function each; all return a matplotlib Figure.
 
 Jupyter shows the figures as SVG in the ink of the page. The lanes stand in ``lanes``,
-pictures of whole tensors in ``maps``; here are those of memory and speed.
+pictures of whole tensors in ``maps``; those of speed in ``roofs``; here
+are those of memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ from autograder.render.cells import GAP
 from autograder.render.lanes import lanes_over_array
 from autograder.render.maps import counts_of, coverage, error_map
 from autograder.render.neutral import count, neutral, spaced
+from autograder.render.roofs import roofline
 from autograder.render.tiles import program_map, tiles_of
 
 if TYPE_CHECKING:
@@ -112,79 +113,3 @@ def _bytes_bar(axes: Axes, used: int, fetched: int) -> None:
     axes.set_ylim(-0.4, 0.4)
     style.bare(axes)
     axes.set_title(f"{spaced(used, GAP)} bytes used of {spaced(fetched, GAP)} fetched")
-
-
-# ---------------------------------------------------------------- roofline
-
-
-def roofline(card: Mapping[str, float | str], points: Iterable[Mapping] = ()) -> Figure:
-    """The least time a kernel can take on a card, as attainable TFLOP/s over FLOP per byte.
-
-    ``card``: ``name``, ``bandwidth`` in GB/s, ``peak`` in TFLOP/s. A point is a mapping with
-    ``label``, ``intensity`` (FLOP per byte) and either ``performance`` in TFLOP/s (measured) or
-    nothing: then it is predicted, drawn hollow on the roof and labelled so. ``predicted=True``
-    marks a performance that is a prediction. Roof: min(peak, intensity × bandwidth), Williams,
-    Waterman and Patterson, 2009.
-    """
-    bandwidth, peak = float(card["bandwidth"]) / 1e3, float(card["peak"])  # TB/s, TFLOP/s
-    ridge = peak / bandwidth
-    placed = [_placed(point, bandwidth, peak) for point in points]
-    xs = [x for x, _, _, _ in placed] + [ridge / 300, ridge * 12]
-    low, high = min(xs) / 1.8, max(xs) * 1.8
-    ys = [y for _, y, _, _ in placed] + [low * bandwidth]
-    name = neutral(card["name"], 40)
-    title = f"{name}: below {ridge:.0f} FLOP a byte, memory sets the pace"
-    facts = f"roof: {1e3 * bandwidth:g} GB/s and {peak:g} TFLOP/s"
-    if any(hollow for _, _, _, hollow in placed):
-        facts += " · hollow points are predicted, not measured"
-    with style.look():
-        figure = style.new_figure(3.6, title, facts)
-        axes = figure.subplots()
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlim(low, high)
-        axes.set_ylim(min(ys) / 1.6, peak * 2.6)
-        axes.plot([low, ridge, high], [low * bandwidth, peak, peak], color=style.INK, linewidth=1.8)
-        axes.fill_between(
-            [low, ridge, high], [low * bandwidth, peak, peak], 1e-9, color=style.CELL, alpha=0.35
-        )
-        axes.plot([ridge, ridge], [1e-9, peak], color=style.MUTED, linewidth=0.8, linestyle=":")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set_xlabel("arithmetic intensity, FLOP per byte of memory traffic")
-        axes.set_ylabel("TFLOP/s")
-        _points(axes, placed, low, high)
-    return figure
-
-
-def _placed(point: Mapping, bandwidth: float, peak: float) -> tuple[float, float, str, bool]:
-    x = float(point["intensity"])
-    y = point.get("performance")
-    hollow = y is None or bool(point.get("predicted"))
-    y = min(peak, x * bandwidth) if y is None else float(y)
-    label = neutral(point["label"], 40) + (" (predicted)" if hollow else "")
-    return x, y, label, hollow
-
-
-def _points(
-    axes: Axes, placed: list[tuple[float, float, str, bool]], low: float, high: float
-) -> None:
-    """Markers, and labels below the roof that keep clear of one another."""
-    middle = np.sqrt(low * high)
-    taken: list[tuple[float, float]] = []
-    for x, y, label, hollow in sorted(placed, key=lambda point: (point[0], -point[1])):
-        fill = "none" if hollow else style.OUTSIDE
-        look = dict(color=style.OUTSIDE, markerfacecolor=fill, markersize=8, markeredgewidth=1.6)
-        axes.plot([x], [y], "o", zorder=3, **look)
-        beside = x < middle
-        place = y / (1.35 if beside else 1.9)
-        near = [t for s, t in taken if abs(np.log10(x / s)) < 1.2]
-        while any(abs(np.log10(place / t)) < 0.2 for t in near):
-            place /= 1.25
-        taken.append((x, place))
-        where = (x * 1.2 if beside else x, place)
-        axes.annotate(
-            label, (x, y), where, ha="left" if beside else "center", va="center", fontsize=8.8
-        )
-    bottom, top = axes.get_ylim()
-    axes.set_ylim(min([bottom] + [place / 1.6 for _, place in taken]), top)

@@ -7,14 +7,14 @@ that the caller passed in, marked as one.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
-
-from autograder.ir.cards import Card, card
+from pathlib import Path
 
 __all__ = ["Measured", "Timing", "TritonMissing", "gpu", "measure", "peak_bytes", "versions"]
 
@@ -123,8 +123,10 @@ def measure(
     flop_of: Callable[[int], float] | None = None,
     atol_of: Callable[[int], float] | None = None,
     unchecked: Sequence[str] = (),
+    dtype: str = "bfloat16",
     warmup: int = 25,
     rep: int = 100,
+    save: str | Path | None = None,
 ) -> Measured:
     """Times functions side by side: they take turns, and L2 is emptied before each run.
 
@@ -134,74 +136,69 @@ def measure(
     results differ (by ``torch.testing.assert_close``, from the last function's) nothing is timed: a
     wrong kernel has no speed. ``atol_of(size)`` is an absolute difference to allow besides torch's
     relative one, for sums that end near zero; ``unchecked`` names functions that may differ, such
-    as one that rounds at every step. Without a GPU, or with TRITON_INTERPRET set, ``rivals`` is not
-    called. Then ``timings`` is empty and ``note`` says why and what was expected.
+    as one that rounds at every step.
+
+    One process at a time measures on a card: others wait for its lock. Functions run as CUDA graphs
+    where they can. A figure above the roof, for operations that of ``dtype``, is refused with the
+    reason in ``note``; there also stands who else was on the card. ``save`` names a JSON file for
+    all that, with clocks and versions.
+
+    Without a GPU, or with TRITON_INTERPRET set, ``rivals`` is not called. Then ``timings`` is empty
+    and ``note`` says why and what was expected.
     """
     refusal = _refusal()
     if refusal:
         return Measured((), note=f"{refusal}\nExpected on a GPU: {expect}")
 
+    # Only here: without Triton or on another system, versions() must have its say first.
     import torch
 
-    name = torch.cuda.get_device_name()
-    row = _row(name)
-    bandwidth, peak = (row.bandwidth, row.bf16_tflops) if row else (None, None)
-    timings = []
-    for size in sizes:
-        functions = rivals(size)
-        difference = _difference(functions, unchecked, atol_of(size) if atol_of else None)
-        if difference:
-            return Measured((), note=f"Nothing was measured: at n = {size}, {difference}")
-        for label, times in _in_turn(functions, warmup, rep).items():
-            tenths = statistics.quantiles(times, n=10, method="inclusive")
-            low, ms, high = tenths[1], tenths[4], tenths[7]
-            tflops = flop_of(size) / ms / 1e9 if flop_of else None
-            timings.append(Timing(label, size, ms, low, high, bytes_of(size) / ms / 1e6, tflops))
-    note = ""
-    if bandwidth and flop_of is None and any(t.gbs > bandwidth for t in timings):
-        note = "Above 100 % of peak: part of the data stayed in the L2 cache, or bytes_of is off."
-    return Measured(tuple(timings), name, bandwidth, peak, note)
+    from lab_setup.gpulock import hold
+    from lab_setup.gpus import current
+    from lab_setup.roofline.machine import about, card_here, others_on
+    from lab_setup.roofline.model import above_roof, peak_of
+    from lab_setup.roofline.turns import captured, in_turn, own_stream
+
+    name, uuid, row = torch.cuda.get_device_name(), current(), card_here()
+    notes: list[str] = []
+    timings: list[Timing] = []
+    before = set(others_on(uuid))
+    with hold(uuid), own_stream():
+        for size in sizes:
+            functions = rivals(size)
+            difference = _difference(functions, unchecked, atol_of(size) if atol_of else None)
+            if difference:
+                return Measured((), note=f"Nothing was measured: at n = {size}, {difference}")
+            ready, plain = captured(functions)
+            for label, why in plain.items():
+                notes.append(f"{label} was not captured as a CUDA graph ({why}): launches count.")
+            for label, times in in_turn(ready, warmup, rep).items():
+                timing = _timing(label, size, times, bytes_of(size), flop_of and flop_of(size))
+                why = above_roof(row, timing.gbs, timing.tflops, dtype)
+                if why:
+                    notes.append(f"Refused: {label} at n = {size:,}: {why}.")
+                else:
+                    timings.append(timing)
+    for process in sorted(before | set(others_on(uuid))):
+        notes.append(f"{process} had memory on this card meanwhile: if it worked, figures are off.")
+    found = Measured(
+        tuple(timings),
+        name,
+        row.bandwidth if row else None,
+        peak_of(dtype, row) if row else None,
+        "\n".join(dict.fromkeys(notes)),
+    )
+    if save:
+        Path(save).write_text(json.dumps(about() | asdict(found), indent=1), encoding="utf-8")
+    return found
 
 
-def _in_turn(
-    functions: Mapping[str, Callable[[], object]], warmup: float, rep: float
-) -> dict[str, list[float]]:
-    """Milliseconds of every run, by the card's own clock, on an L2 cache that was emptied before.
-
-    One function after the other would meet a cold card first and a hot one, at a lower clock,
-    last: on an H200 that makes 5 %. So they take turns, and each round begins with another one.
-    """
-    from triton.runtime import driver
-
-    device = driver.active.get_device_interface()
-    cache = driver.active.get_empty_cache_for_benchmark()
-    names = list(functions)
-
-    def rounds(count: int) -> dict[str, list[float]]:
-        events = []
-        for turn in range(count):
-            first = turn % len(names)
-            for name in names[first:] + names[:first]:
-                start, end = device.Event(enable_timing=True), device.Event(enable_timing=True)
-                driver.active.clear_cache(cache)
-                start.record()
-                functions[name]()
-                end.record()
-                events.append((name, start, end))
-        device.synchronize()
-        times: dict[str, list[float]] = {name: [] for name in names}
-        for name, start, end in events:
-            times[name].append(start.elapsed_time(end))
-        return times
-
-    rounds(1)  # compiles what is not compiled yet
-    whole = sum(statistics.median(times) for times in rounds(3).values())
-    rounds(_between(1, warmup * len(names) / whole, 100))
-    return rounds(_between(9, rep * len(names) / whole, 1000))
-
-
-def _between(least: int, wanted: float, most: int) -> int:
-    return max(least, min(int(wanted), most))
+def _timing(
+    name: str, size: int, times: Sequence[float], nbytes: int, flop: float | None
+) -> Timing:
+    tenths = statistics.quantiles(times, n=10, method="inclusive")
+    low, ms, high = tenths[1], tenths[4], tenths[7]
+    return Timing(name, size, ms, low, high, nbytes / ms / 1e6, flop / ms / 1e9 if flop else None)
 
 
 def _difference(
@@ -226,14 +223,6 @@ def _difference(
             what = " ".join(str(error).split()[:24])
             return f"{name} does not give what {reference} gives. {what}"
     return ""
-
-
-def _row(name: str) -> Card | None:
-    """The table's row of the card that the driver calls ``name``, if there is one."""
-    try:
-        return card(name)
-    except ValueError:
-        return None
 
 
 def peak_bytes(function: Callable[[], object]) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import re
 import runpy
-import symtable
 import sys
 import tempfile
 import time
@@ -20,6 +19,8 @@ import traceback
 from pathlib import Path
 
 import torch
+
+from lab_setup.roofline.extract import needed, statements_of
 
 COURSE = Path(__file__).parents[2] / "course"
 
@@ -44,29 +45,10 @@ def script_of(text: str) -> str:
 def script_of_lesson(text: str) -> str:
     """What of a lesson wants a card, and the last definition before it of every name it uses."""
     code = "\n".join(body for header, body in _cells(text) if "[markdown]" not in header)
-    lines, statements = code.splitlines(), ast.parse(code).body
-    sources = []
-    for statement in statements:
-        decorators = getattr(statement, "decorator_list", [])
-        first = min([statement.lineno, *(d.lineno for d in decorators)])
-        sources.append("\n".join(lines[first - 1 : statement.end_lineno]))
-    names = [_names(source) for source in sources]
-    for statement, (defined, used) in zip(statements, names, strict=True):
-        if isinstance(statement, ast.For | ast.If | ast.With):
-            used -= defined  # a loop's own
-    wanted = {i for i, statement in enumerate(statements) if _asks_for_a_card(statement)}
-    waiting = sorted(wanted)
-    while waiting:
-        user = waiting.pop()
-        for name in names[user][1]:
-            earlier = [i for i in range(user) if name in names[i][0]]
-            if earlier and earlier[-1] not in wanted:
-                wanted.add(earlier[-1])
-                waiting.append(earlier[-1])
-    parts = []
-    for i in sorted(wanted):
-        shown = sources[i].startswith("measure(")
-        parts.append(f"print({sources[i]}, flush=True)" if shown else sources[i])
+    statements = statements_of(code)
+    wanted = [i for i, (statement, _) in enumerate(statements) if _asks_for_a_card(statement)]
+    sources = needed(statements, wanted)
+    parts = [f"print({s}, flush=True)" if s.startswith("measure(") else s for s in sources]
     return "\n\n\n".join(parts) + "\n"
 
 
@@ -85,18 +67,6 @@ def _asks_for_a_card(statement: ast.stmt) -> bool:
     }
     asking = isinstance(statement, ast.If | ast.Expr)
     return asking and bool(called & {"gpu", "measure", "versions"})
-
-
-def _names(source: str) -> tuple[set[str], set[str]]:
-    """The names of a page that a statement defines, and those that it uses."""
-    page = symtable.symtable(source, "page", "exec")
-    defined = {s.get_name() for s in page.get_symbols() if s.is_assigned() or s.is_imported()}
-    used, inner = {s.get_name() for s in page.get_symbols() if s.is_referenced()}, [page]
-    while inner:
-        for scope in inner.pop().get_children():
-            used |= {s.get_name() for s in scope.get_symbols() if s.is_global()}
-            inner.append(scope)
-    return defined, used
 
 
 def main(names: list[str]) -> int:
