@@ -385,14 +385,19 @@ class Exercise:
     * ``tolerance(case, arguments, expected)``: largest allowed |difference| per output,
       arrays that broadcast; derived from roundings, not tuned.
     * ``limit(case)``: most elements loads and stores may request, or None.
+    * ``stores(case)``: least elements that stores and atomics write, or None: partial sums that the
+      caller asked for are there.
+    * ``about(arguments, outputs, expected)``: the sentence on wrong outputs that are no numbers of
+      a tensor, in place of the general one.
     * ``order``: judges, where it is given, in which order programs take their tiles. A case whose
       sizes say ``counted`` is there for that: addresses are followed, values are not computed.
     * ``repairs``: where the fault shows that is to be repaired, or what hides it, as aspects, in an
       exercise that hands out a broken kernel: a case that fails one of them earns nothing.
     * ``programs(case)``: how many programs of one launch must read from the inputs, at least; or 0.
     * ``level``: the step of an assignment that is climbed in levels, e.g. ``"Boss"``.
-    * ``machine``: ``"triton"`` (recorded and interpreted) or ``"numpy"`` (unit 01) or ``"quiz"``.
-    * ``drive(solution, arguments)``: how a NumPy exercise is run (unit 01 only).
+    * ``machine``: ``"triton"`` (recorded and interpreted), ``"numpy"`` (plain Python: unit 01 and
+      09.prune) or ``"quiz"``.
+    * ``drive(solution, arguments)``: how an exercise in plain Python is run.
     """
 
     id: str
@@ -404,6 +409,8 @@ class Exercise:
     reference: Callable[..., tuple]
     tolerance: Callable[..., tuple]
     limit: Callable[[Case], int | None] = lambda case: None
+    stores: Callable[[Case], int | None] = lambda case: None
+    about: Callable[..., str] | None = None
     outputs: Callable[[Case], tuple[Tensor, ...]] = lambda case: ()  # shape and dtype asked for
     results: tuple[str, ...] = ()  # what messages call the outputs, where there are several
     hints: tuple[str, ...] = ()

@@ -56,6 +56,9 @@ def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> Ca
         else:
             missing = {f.kind for f in findings} & {"torch_computed", "unwritten"}
             error, wrong = _compare(exercise, run, expected, allowed)
+            if wrong and exercise.about:
+                outputs = tuple(output.values for output in run.outputs)
+                wrong = replace(wrong, message=exercise.about(arguments, outputs, expected))
             if wrong and not missing:
                 findings.append(wrong)
     for argument in run.changed:
@@ -68,6 +71,8 @@ def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> Ca
         )
     copied = [t for t in run.traffic if exercise.in_place and t.argument == COPIED_INPUT]
     findings += [_copied(traffic) for traffic in copied]
+    if not findings and (few := _too_few(exercise, case, run)):
+        findings.append(few)
     limit = exercise.limit(case)
     if limit is not None and not copied and run.traffic and run.elements > limit:
         findings.append(_too_much(exercise, run, limit))
@@ -242,6 +247,19 @@ def _too_much(exercise: Exercise, run: Run, limit: int) -> Finding:
         f"{most}",
         argument=biggest.argument,
         lanes=run.elements - limit,
+    )
+
+
+def _too_few(exercise: Exercise, case: Case, run: Run) -> Finding | None:
+    """A finding where the numbers are right, but not by the partial sums that were asked for."""
+    least, stored = exercise.stores(case), sum(t.stored for t in run.traffic)
+    if least is None or not run.traffic or stored >= least:
+        return None
+    asked = ", ".join(f"{k}={v}" for k, v in case.sizes.items() if k.startswith("SPLIT"))
+    return Finding(
+        "interface",
+        f"The numbers are right, but the programs store {stored} of them where {asked} makes at "
+        f"least {least}: the sum along K is not split as the caller asks.",
     )
 
 

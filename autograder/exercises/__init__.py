@@ -9,7 +9,7 @@ from functools import cache
 from autograder.records import Exercise, Rejected
 
 # Units that are written so far; each is a module unitNN with EXERCISES, a tuple of Exercise.
-_UNITS = ("01", "02", "03", "04", "05", "06", "08")
+_UNITS = ("01", "02", "03", "04", "05", "06", "08", "09")
 
 ASSIGNMENTS = {
     "01": "01_programming_model",
@@ -19,6 +19,7 @@ ASSIGNMENTS = {
     "05": "05_matmul",
     "06": "06_flash_attention",
     "08": "08_debugging",
+    "09": "09_production",
 }
 
 

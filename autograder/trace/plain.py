@@ -1,4 +1,4 @@
-"""Run a solution of unit 01, whose kernels are plain Python on the mini-Triton.
+"""Run a solution in plain Python: unit 01's kernels on the mini-Triton, unit 09's prune rule.
 
 The student's Python runs in this process, so what it counts is the student's word: nothing here
 guards against somebody who works around ``load``, it only says so to somebody who did by mistake.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from autograder import minitriton
-from autograder.records import CouldNotCheck, Exercise, Finding, Output, Run
+from autograder.records import CouldNotCheck, Exercise, Finding, Output, Rejected, Run
 from autograder.trace.plain_memory import going_on
 from autograder.trace.watch import Event, Fault, Recorder, is_students, recorded
 
@@ -29,7 +29,8 @@ def run_plain(
 ) -> Run:
     """Call ``exercise.drive(solution, arguments)`` and report what it did.
 
-    ``arguments``: NumPy arrays and scalars, all the kernel's own: they may change. An array that
+    ``arguments``: NumPy arrays and scalars, all the kernel's own: they may change; a dict is what a
+    ``Tuning`` is made of. An array that
     arrives full of NaN is an output to be filled; every other one is an input.
     A lane outside its array is a finding and stops nothing: it reads NaN and writes nothing, so
     that all that it did not touch still counts. What does stop the run is a finding too, and then
@@ -38,6 +39,10 @@ def run_plain(
     ``Run.accesses`` holds every access if ``keep_accesses``; a finding always has its own.
     Raises CouldNotCheck if our own side fails.
     """
+    if any(isinstance(a, dict) for a in arguments):
+        from autograder.trace.tuning import Tuning
+
+        arguments = tuple(Tuning(a) if isinstance(a, dict) else a for a in arguments)
     before = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
     fresh = [a for a in arguments if _is_fresh(a)]
     with (
@@ -52,7 +57,7 @@ def run_plain(
     if returned and len(outputs) < len(returned):
         outputs = ()
         findings.append(_no_array(exercise, returned))
-    if outputs:
+    if outputs and any(isinstance(a, np.ndarray) for a in arguments):  # else nothing to load
         outputs, missing = _missing(record, outputs, fresh)
         findings += missing
         if not any(f.kind in ("unwritten", "out_of_bounds") for f in findings):
@@ -108,6 +113,8 @@ def _driven(exercise: Exercise, solution: Mapping, arguments: tuple):
             return None, [Finding("interface", f"{name} {what}.")]
     try:
         return exercise.drive(solution, arguments), []
+    except Rejected:
+        raise
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         frames = [frame for frame in frames if is_students(frame.filename)]

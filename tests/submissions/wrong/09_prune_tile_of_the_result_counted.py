@@ -1,0 +1,15 @@
+# expect: values values
+# The sum lies in registers.
+LIMIT = 101_376
+
+
+def prune(configs, named_args, **kwargs):
+    kept = []
+    for config in configs:
+        block = {**kwargs, **config.kwargs}
+        step = (block["BLOCK_M"] + block["BLOCK_N"]) * block["BLOCK_K"]
+        step *= named_args["a_ptr"].element_size()
+        step += 4 * block["BLOCK_M"] * block["BLOCK_N"]
+        if step * max(config.num_stages - 1, 1) <= LIMIT:
+            kept.append(config)
+    return kept
