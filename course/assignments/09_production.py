@@ -11,7 +11,7 @@ again for the next one.
 """
 
 # %%
-from autograder.measuring import gpu, measure, versions
+from lab_setup.roofline.measure import gpu, measure, versions
 
 print(versions())
 
