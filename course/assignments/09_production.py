@@ -110,21 +110,25 @@ kernel_configs = [
     for m, n, k, w, s in ((128, 128, 32, 4, 3), (128, 256, 64, 8, 3), (64, 64, 64, 4, 4), (128, 256, 64, 8, 4))
 ]
 
-# %% solution="09.prune" stub="LIMIT = 48 * 1024\n\n\ndef prune(configs, named_args, **kwargs):\n    kept = []\n    for config in configs:\n        block = {**kwargs, **config.kwargs}\n        m, n, k = block['BLOCK_M'], block['BLOCK_N'], block['BLOCK_K']\n        needed = (m * k + k * n + m * n) * 4 * config.num_stages\n        if needed <= LIMIT:\n            kept.append(config)\n    return kept"
+# %% solution="09.prune" stub=["LIMIT = 48 * 1024", "needed = (m * k + k * n + m * n) * 4 * config.num_stages"]
 ### BEGIN SOLUTION
 LIMIT = 101_376
+### END SOLUTION
 
 
 def prune(configs, named_args, **kwargs):
+    """configs: triton.Config; named_args: the launch's arguments by name. Returns those that fit."""
     kept = []
     for config in configs:
         block = {**kwargs, **config.kwargs}
         m, n, k = block["BLOCK_M"], block["BLOCK_N"], block["BLOCK_K"]
-        needed = (m * k + k * n) * named_args["a_ptr"].element_size()  # the m × n sums lie in registers
-        if needed * max(config.num_stages - 1, 1) <= LIMIT:
+        ### BEGIN SOLUTION
+        step = (m * k + k * n) * named_args["a_ptr"].element_size()  # the m × n sums lie in registers
+        needed = step * max(config.num_stages - 1, 1)
+        ### END SOLUTION
+        if needed <= LIMIT:
             kept.append(config)
     return kept
-### END SOLUTION
 
 
 # %%
