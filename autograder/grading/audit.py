@@ -89,7 +89,8 @@ def _answers(exercise: Exercise, case: Case) -> Iterator:
             for want, tolerance, dtype in zip(right, allowed, types, strict=True):
                 tolerance = np.broadcast_to(np.asarray(tolerance, np.float64), want.shape)
                 values = _stored(answer(want, tolerance, inputs, generator), dtype)
-                far = ~(np.abs(values.astype(np.float64) - want) <= tolerance)
+                near = np.abs(values.astype(np.float64) - want) <= tolerance
+                far = ~(near | (values == want))  # equal infinities have no difference
                 differs |= bool((far & ~(np.isnan(values) & np.isnan(want))).any())
                 outputs.append(Output(values, dtype))
         judged = judge_case(exercise, case, Run(tuple(outputs), ()), arguments)
