@@ -15,7 +15,8 @@ from course import bundle
 from course.build import ROOT
 
 FOLDERS = ("autograder/", "lab_setup/", "notebooks/", "release/")
-FILES = {"LICENSE", "Makefile", "README.md", "docs/WSL2.md", "requirements.txt"}
+FILES = {"LICENSE", "Makefile", "README.md", "requirements.txt"}
+FILES |= {"docs/INTERPRETER.md", "docs/WSL2.md"}
 
 
 @pytest.fixture(scope="module")
