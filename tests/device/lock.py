@@ -7,56 +7,62 @@ undisturbed one. Needs a GPU; nothing here runs in CI.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from contextlib import nullcontext
+import tempfile
 
 import torch
 
-from lab_setup.gpulock import hold
-from lab_setup.gpus import current, gpus
+from lab_setup.gpus import gpus
 from lab_setup.roofline.measure import measure
 
 REPEATS = 5
 
 
-def once(locked: bool) -> float:
-    """Median milliseconds of a copy of an eighth of the card's memory.
+def once() -> None:
+    """Prints the median milliseconds of a copy of an eighth of the card's memory.
 
     That takes longer than the driver's time slice, or two processes would hardly meet.
     """
     size = torch.cuda.get_device_properties(0).total_memory // 32
     x = torch.rand(size, device="cuda")
     y = torch.empty_like(x)
-    said = []
-    with hold(current(), tell=said.append) if locked else nullcontext():
-        found = measure(
-            lambda size: {"copy": lambda: y.copy_(x)},
-            [size],
-            bytes_of=lambda size: 8 * size,
-            expect="",
-            rep=1000,
-        )
-    print(f"    {found.timings[0].ms:.4f} ms  {'; '.join(said)}", flush=True)
-    return found.timings[0].ms
+    found = measure(
+        lambda size: {"copy": lambda: y.copy_(x)},
+        [size],
+        bytes_of=lambda size: 8 * size,
+        expect="",
+        rep=1000,
+    )
+    if not found.timings:
+        raise SystemExit(f"nothing was measured: {found.note}")
+    print(f"    {found.timings[0].ms:.4f} ms", flush=True)
 
 
 def child(locked: bool) -> subprocess.Popen:
-    words = [sys.executable, "-m", "tests.device.lock", "locked" if locked else "loose"]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    """A process that measures; without the lock it takes one that nobody else knows."""
+    words = [sys.executable, "-m", "tests.device.lock", "child"]
+    own = {} if locked else {"COURSE_GPU_LOCKS": tempfile.mkdtemp(prefix="loose-")}
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ | own)
 
 
 def medians(count: int, locked: bool) -> list[float]:
     processes = [child(locked) for _ in range(count)]
     texts = [process.communicate()[0] for process in processes]
     print("".join(texts), end="")
-    return [float(line.split()[0]) for text in texts for line in text.splitlines() if "ms" in line]
+    return [
+        float(line.split()[0])
+        for text in texts
+        for line in text.splitlines()
+        if line.endswith(" ms")
+    ]
 
 
 def main(words: list[str]) -> int:
     if words:
         for _ in range(REPEATS):
-            once(words[0] == "locked")
+            once()
         return 0
     for card in gpus():
         print(f"{card.index}  {card.name}  {card.uuid}")

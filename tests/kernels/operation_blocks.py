@@ -248,7 +248,7 @@ def shape_kernel(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
     cube = tl.permute(tl.reshape(x, (4, N // 8, 2)), (2, 0, 1))
     tl.store(out_ptr + 6 * N + i, tl.reshape(cube, (N,)))
     tl.store(out_ptr + 7 * N + i, tl.gather(x, (i * 5 + 3) % N, 0))
-    tl.store(out_ptr + 8 * N + i, tl.view(tl.expand_dims(x, 0), (N,)))
+    tl.store(out_ptr + 8 * N + i, tl.reshape(tl.expand_dims(x, 0), (N,)))
     tl.store(out_ptr + 9 * N + i, tl.full((N,), 3, x.dtype) + tl.zeros_like(x))
     grid = tl.broadcast(tl.load(x_ptr + tl.arange(0, 8))[:, None], tl.zeros((1, N // 8), x.dtype))
     tl.store(out_ptr + 10 * N + i, tl.reshape(grid[0], (N,)))
@@ -274,7 +274,7 @@ def _shaped(x, y):
 
 @sample(
     "join, split, interleave, reshape, trans, permute, gather",
-    "join split interleave reshape ravel trans permute gather view expand_dims full zeros "
+    "join split interleave reshape ravel trans permute gather expand_dims full zeros "
     "zeros_like broadcast arange load store",
     lambda g, dtype: _two(line(g, dtype)),
     _shaped,
@@ -283,6 +283,26 @@ def _shaped(x, y):
 def shapes(x, y):
     out = _like(x, 11 * x.numel())
     shape_kernel[(1,)](x, y, out, N=x.numel())
+    return out
+
+
+@triton.jit
+def view_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.reshape(tl.view(tl.load(x_ptr + i), (N // 8, 8)), (N,)))
+
+
+@sample(
+    "view",
+    "view",
+    lambda g, dtype: (line(g, dtype),),
+    lambda x: x,
+    ("float32", "int64"),
+    why="view is a reshape that may reorder, and a card puts the elements in an order of its own",
+)
+def view(x):
+    out = _like(x, x.numel())
+    view_kernel[(1,)](x, out, N=x.numel())
     return out
 
 
