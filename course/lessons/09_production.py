@@ -316,9 +316,8 @@ Many times, on your tensors. **Predict** what an autotuned kernel with atomic ad
 """
 
 # %%
-tuned_row_sum_kernel = triton.autotune([triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})], key=["n"])(
-    atomic_row_sum_kernel
-)
+blocks = [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})]
+tuned_row_sum_kernel = triton.autotune(blocks, key=["n"])(atomic_row_sum_kernel)
 
 
 def tuned_row_sum(x, kernel=tuned_row_sum_kernel):
@@ -339,7 +338,8 @@ Without a card one can play it: `out` keeps what earlier runs have added.
 # %%
 out = torch.zeros(3)
 for trial in range(3):  # an autotuner makes hundreds
-    out += torch.from_numpy(inspect_call(row_sum, torch.ones(3, 100), atomic_row_sum_kernel).outputs[0].values)
+    run = inspect_call(row_sum, torch.ones(3, 100), atomic_row_sum_kernel)
+    out += torch.from_numpy(run.outputs[0].values)
     print("after run", trial + 1, out.tolist())
 
 # %% [markdown]
