@@ -15,6 +15,7 @@ from autograder.exercises import quiz
 from autograder.floats import rounded
 from autograder.judging import inputs_of
 from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Case, Exercise, Rejected, Verdict
+from autograder.render.explain import faults
 from autograder.render.html import verdict_html
 from autograder.render.text import verdict_text
 from autograder.solutions import load_solution
@@ -258,6 +259,39 @@ def test_hints_and_notes_speak_to_students():
         assert set(exercise.notes) == set(FINDING_KINDS)
         for kind, note in exercise.notes.items():
             assert len(note) <= 240, f"the note on {kind} would be cut"
+        labels = {case.label for case in exercise.cases}
+        for clue in exercise.clues:
+            assert clue.kind in FINDING_KINDS and len(clue.question) <= 240
+            assert {clue.wrong, clue.right or clue.wrong} <= labels
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("strong_keys_beyond_the_end_count", "wrong where they end within it"),
+        ("strong_scale_forgotten", "Is a score q·k / √D"),
+        ("strong_values_not_rescaled", "wrong with several"),
+        ("strong_no_maximum", "until scores are large"),
+        ("boss_always_causal", "Causal it is right, otherwise not"),
+        ("boss_ends_a_block_too_early", "One block holding all is right"),
+        ("boss_mask_half_open", "Not causal it is right"),
+        ("boss_mask_after_the_softmax", "Not causal it is right"),
+        ("boss_values_not_rescaled", "rescaled"),
+        ("boss_lse_without_the_maximum", "If it is o: does the mask"),
+        ("boss_no_maximum", "until scores are large"),
+        ("backward_causal_forgotten", "Not causal it is right"),
+        ("backward_mask_half_open_in_backward", "Not causal it is right"),
+        ("backward_delta_forgotten", "dv needs only P and do"),
+    ],
+)
+def test_the_question_on_values_fits_what_the_cases_say(name, words):
+    path = SUBMISSIONS / "wrong" / f"06_flash_{name}.py"
+    exercise = replace(exercise_of(path), compiled=None)
+    labels = {label for clue in exercise.clues for label in (clue.wrong, clue.right)}
+    cases = [case for case in exercise.cases if case.label in labels]
+    told = faults(judged(path, cases, exercise), exercise)
+    asked = [fault.note for fault in told if fault.finding.kind == "values"]
+    assert asked and words in asked[0]
 
 
 def test_the_quiz_key_gives_full_marks_and_nothing_else_does():

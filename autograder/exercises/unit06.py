@@ -15,7 +15,7 @@ from autograder.exercises.attention import (
     forward_tolerance,
 )
 from autograder.exercises.quiz import quiz
-from autograder.records import Case, Exercise
+from autograder.records import Case, Clue, Exercise
 
 # ---------------------------------------------------------------- tolerance
 
@@ -55,6 +55,95 @@ _NOTES = {
     "o in q's type, lse in float32.",
 }
 
+# What the cases that pass say of the fault. The first that fits is asked.
+_RAGGED = "queries that fill no block"
+_LARGE_SCORES = Clue(
+    "values",
+    "large scores",
+    _RAGGED,
+    "It is right until scores are large, and float32 ends at exp(88.7). Which number is "
+    "subtracted from a query's scores before exp? Is it the largest of those that it sees?",
+)
+_LAYOUT = Clue(
+    "values",
+    "heads inside",
+    _RAGGED,
+    "It is right where heads lie one behind the other. Which strides belong to q, k and v here, "
+    "and which to o, which is new? Which batch and which head has a program of axis 1?",
+)
+_STRONG_CLUES = (
+    Clue(
+        "values",
+        "one query, one key",
+        "one block",
+        "It is right where keys fill their block and wrong where they end within it. What is the "
+        "score of a lane beyond T, what does exp make of it, and what does that add to l?",
+    ),
+    Clue(
+        "values",
+        "one block",
+        "one query, one key",
+        "With one key it is right, whose weight is 1 in any case; with 64 keys in one block it is "
+        "not, and nothing is rescaled there. Is a score q·k / √D? Which axis do the maximum and "
+        "the sum go along?",
+    ),
+    Clue(
+        "values",
+        _RAGGED,
+        "one block",
+        "It is right with one block of keys and wrong with several. Take two blocks of one key, "
+        "the second with the larger score: what are m, l and acc after each? What multiplies l, "
+        "what acc, and when does m become new_m?",
+    ),
+    _LARGE_SCORES,
+    _LAYOUT,
+)
+_BOSS_CLUES = (
+    Clue(
+        "values",
+        "not causal",
+        _RAGGED,
+        "Causal it is right, otherwise not. What does CAUSAL decide: the mask, and where the loop "
+        "ends? Without it, what hides the keys beyond T?",
+    ),
+    Clue(
+        "values",
+        _RAGGED,
+        "one less than a block",
+        "One block holding all is right, several are not. Where does the loop of the last block "
+        "of queries end? Are rows and cols tokens' numbers, counted from 0, and are l and acc "
+        "rescaled?",
+    ),
+    Clue(
+        "values",
+        _RAGGED,
+        "not causal",
+        "Not causal it is right: what is wrong is the mask, or where the loop ends. Which keys "
+        "does query 0 see, which query 1? Are hidden scores −∞ before the maximum is taken?",
+    ),
+    _LARGE_SCORES,
+    _LAYOUT,
+)
+_BACKWARD_CLUES = (
+    Clue(
+        "values",
+        _RAGGED,
+        "not causal",
+        "Not causal it is right: what is wrong is the mask, or where a walk begins or ends. Query "
+        "i sees keys 0 … i. Which is the first block of queries that sees the first key of this "
+        "block of keys?",
+    ),
+    Clue(
+        "values",
+        "not causal",
+        _RAGGED,
+        "Causal it is right, otherwise not. Does causal reach all kernels, by ctx, and what does "
+        "it decide: the mask, and where the walks begin and end? Without it, what hides the keys "
+        "beyond T?",
+    ),
+    _LAYOUT,
+)
+
 _COMPILED = cases.causal("compiled", 1, 2, 128, 64, "float16", BLOCK_M=64, BLOCK_N=64)
 _LIMIT_TEXT = "B·H·(2TD + T + 2D·keys)"
 
@@ -73,7 +162,7 @@ STRONG = Exercise(
     limit=cases.limit,
     outputs=cases.outputs,
     results=("o", "lse"),
-    limit_text=_LIMIT_TEXT,
+    limit_text="B·H·(2TD + T + 2TD·⌈T / BLOCK_M⌉)",
     compiled=cases.full("compiled", 1, 2, 128, 64, "float16", BLOCK_M=64, BLOCK_N=64),
     hints=(
         "One program has BLOCK_M queries of one head and keeps three things for them: the largest "
@@ -86,6 +175,7 @@ STRONG = Exercise(
         "None]); m = new_m. Start with m = −inf, l = 0, acc = 0, all float32. The grid is "
         "(cdiv(T, BLOCK_M), B · H); batch = pid // H, head = pid % H, each with its own stride.",
     ),
+    clues=_STRONG_CLUES,
     notes=_NOTES
     | {
         "traffic": "q is read once, o and lse are written once, k and v are read once for each "
@@ -118,6 +208,7 @@ BOSS = Exercise(
         "tl.constexpr; for start in range(0, end, BLOCK_N). And lse = m + tl.log(l), which is "
         "m · ln 2 + tl.log(l) if your m is in units of log₂.",
     ),
+    clues=_BOSS_CLUES,
     notes=_NOTES
     | {
         "values": "If it is o: does the mask come before the maximum, and does query i see key i? "
@@ -151,8 +242,10 @@ BACKWARD = Exercise(
         "keeps dq. Or dq by tl.atomic_add into a float32 tensor of zeros.",
         "s = tl.dot(q, k) * scale; p = exp(s − lse[:, None]), 0 where masked; dv += dot(pᵀ, do); "
         "dp = dot(do, vᵀ); ds = p * (dp − delta[:, None]); dk += dot(dsᵀ, q); dq += dot(ds, k); "
-        "dk and dq times scale at the end. backward returns dq, dk, dv and None for causal.",
+        "dk and dq times scale at the end. tl.trans turns a block. backward returns dq, dk, dv and "
+        "None for causal.",
     ),
+    clues=_BACKWARD_CLUES,
     notes=_NOTES
     | {
         "values": "If o is right: dv needs only P and do; dq and dk need dS = P · (dP − δ). Which "

@@ -202,8 +202,9 @@ the probabilities are computed again, block by block, from q, k and lse.
 
 $$dv = p^\top do \qquad ds = p \odot (do\, v^\top - \delta) \qquad dq = ds\, k / \sqrt D \qquad dk = ds^\top q / \sqrt D$$
 
-- Sums are kept in float32; `tl.dot` takes `p` and `ds` in the tensors' type. `backward` returns `dq`, `dk` and `dv` in
-  that type and in the shapes of `q`, `k` and `v`, and None for `causal`. Their strides may be any.
+- Sums are kept in float32; `tl.dot` takes `p` and `ds` in the tensors' type, `tl.trans` turns a block.
+  `backward` returns `dq`, `dk` and `dv` in that type and in the shapes of `q`, `k` and `v`, and None for `causal`. Their
+  strides may be any.
 - Blocks are your choice. At most as much is read and written, forward and backward together, as by the forward kernel,
   a kernel for δ, one for dq and one for dk and dv, in blocks of 64 × 64 (the check allows 5 % more). Causal, blocks of
   queries that a block of keys is hidden from are left out.

@@ -412,8 +412,9 @@ Several heads and any strides: the grid has a second axis with one program for e
 brings four strides. `tl.dot` wants `k` as D × BLOCK_N, so its block of addresses lies the other way round. In float16
 `p` is rounded for the second product, as tensor cores want it; all else stays float32.
 
-Four holes, with their level beside them. The two lines of Strong you have seen in a picture; the other three holes make the
-kernel causal and give it its `lse`. `hint("06.flash_strong")` and `hint("06.flash_boss")` help.
+Lines that need you have their level beside them. The two of Strong you have seen in a picture; the three of Boss make the
+kernel causal and give it its `lse`. (`tl.full` is `tl.zeros` with another number; `tl.log` is the natural logarithm.)
+`hint("06.flash_strong")` and `hint("06.flash_boss")` help.
 """
 
 # %% stub=["end = T  # Boss: where can the loop stop?", "# Boss: what else must hold for a key to be seen?", "l = l + tl.sum(p, axis=1)  # Strong: what about the sum so far?\nacc = tl.dot(p.to(v.dtype), v, acc)  # and the values so far?", "lse = tl.log(l)  # Boss: the logarithm of which sum is this?"]
@@ -532,8 +533,9 @@ compare("dP", dP, P.grad)
 
 # %% [markdown]
 r"""
-Each row of $P$ is a softmax, and its gradient you know from lesson 03: $dS = P \odot (dP - \delta)$, with
-$\delta_i = \sum_j P_{ij}\, dP_{ij}$. That sum goes over a whole row of blocks. But put in what $dP$ is:
+Each row of $P$ is a softmax, and its gradient you know from lesson 03: $dS = P \odot (dP - \delta)$, where $\odot$ is
+the product element by element, and $\delta_i = \sum_j P_{ij}\, dP_{ij}$. That sum goes over a whole row of blocks. But put
+in what $dP$ is:
 
 $$\delta_i = \sum_j P_{ij} \sum_d do_{id}\, v_{jd} = \sum_d do_{id} \sum_j P_{ij}\, v_{jd} = \sum_d do_{id}\, o_{id}$$
 
@@ -592,9 +594,37 @@ for name, got, x in zip(("dq", "dk", "dv"), gradients, x64, strict=True):
 
 # %% [markdown]
 r"""
-Look at the three `+=`. `dk` and `dv` belong to a block of keys, `dq` to a block of queries. **Predict:** if every
-block of keys is a program of its own, which of the three lines is a race? This kernel has the loop of such a program, and
-adds 1 where that would add its part of `dq`:
+Four of the five products take a block the other way round: $k^T$, $v^T$, $p^T$, $ds^T$. A kernel has it in registers:
+`tl.trans(block)` turns it there. **Predict:** how many numbers does this one move, of 16 × 16 each?
+"""
+
+# %%
+@triton.jit
+def turned_kernel(a_ptr, b_ptr, out_ptr):
+    """out = aᵀ b."""
+    at = tl.arange(0, 16)
+    block = at[:, None] * 16 + at[None, :]
+    a, b = tl.load(a_ptr + block), tl.load(b_ptr + block)
+    tl.store(out_ptr + block, tl.dot(tl.trans(a), b))
+
+
+def turned(a, b):
+    out = torch.empty(16, 16)
+    turned_kernel[(1,)](a, b, out)
+    return out
+
+
+a, b = torch.randn(2, 16, 16)
+run = inspect_call(turned, a, b)
+print("largest difference:", np.abs(run.outputs[0].values - (a.T @ b).numpy()).max())
+print(run.elements, "numbers moved")
+
+# %% [markdown]
+r"""
+Three times 256: nothing is loaded a second time for being turned.
+
+Now look at the three `+=`, and let every block of keys be a program of its own. **Predict:** which of the three lines is a
+race? This kernel has the loop of such a program, and adds 1 to a number of each query:
 """
 
 # %%
@@ -615,6 +645,9 @@ show(inspect_call(count_keys, torch.zeros(250)))
 
 # %% [markdown]
 r"""
+`dq` is one: it belongs to a block of queries, and every block of keys has a part of it. `dk` and `dv` belong to a block of
+keys, and so to one program.
+
 Two ways out, and both are in use: `tl.atomic_add` into a float32 tensor of zeros, or a second kernel whose programs own
 queries and compute every block of $P$ a third time. Atomics add in whatever order the programs come. **Predict:** does the
 order of eight float32 numbers change their sum?
