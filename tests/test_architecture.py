@@ -30,12 +30,15 @@ MAY_USE = {
     "compiled": {"records", "ir"},
     "eager": set(),
     "counting": {"records", "ir", "trace"},
+    "clock": {"trace"},
+    "generated": {"records", "trace"},
     "judging": {"records", "floats", "exercises", "ir", "trace", "verdict"},
     "render": {"records", "floats", "verdict"},
 }
 MAY_USE["interpreting"] = {"records", "ir", "trace", "render"}
 _ALL = {*MAY_USE}
 MAY_USE["grading"] = _ALL - {"minitriton", "compiled", "eager", "triton_interpreter"}
+MAY_USE["grading"] -= {"clock", "generated"}
 MAY_USE["grading"].discard("interpreting")
 MAY_USE["checking"] = _ALL | {"grading"}  # grading for `check --hidden` in an instructor's clone
 MAY_USE["__init__"] = MAY_USE["__main__"] = _ALL | {"grading", "checking"}
@@ -44,8 +47,8 @@ MAY_USE["__init__"] = MAY_USE["__main__"] = _ALL | {"grading", "checking"}
 FACTS = {"autograder.ir.cards"}
 
 # Only these rooms meet Triton or torch; of `ir` and `trace` not the half that the judge uses.
-MEETS_TRITON = {"ir", "trace", "compiled"}
-MEETS_TORCH = {"trace", "checking", "eager"}
+MEETS_TRITON = {"ir", "trace", "compiled", "clock", "generated"}
+MEETS_TORCH = {"trace", "checking", "eager", "clock", "generated"}
 
 # What decides a grade; student code and the libraries that run it must be out of its reach.
 JUDGE = ("autograder.grading.judge", "autograder.judging", "autograder.verdict")

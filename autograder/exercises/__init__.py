@@ -9,7 +9,7 @@ from functools import cache
 from autograder.records import Exercise, Rejected
 
 # Units that are written so far; each is a module unitNN with EXERCISES, a tuple of Exercise.
-_UNITS = ("01", "02", "03", "04", "05", "06", "08", "09")
+_UNITS = ("01", "02", "03", "04", "05", "06", "07", "08", "09")
 
 ASSIGNMENTS = {
     "01": "01_programming_model",
@@ -18,6 +18,7 @@ ASSIGNMENTS = {
     "04": "04_norms",
     "05": "05_matmul",
     "06": "06_flash_attention",
+    "07": "07_measuring",
     "08": "08_debugging",
     "09": "09_production",
 }

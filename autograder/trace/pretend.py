@@ -122,24 +122,33 @@ def pretend_card(available: bool = True) -> Iterator[Pretend]:
     def set_default_device(device: Any) -> None:
         mode.default_cuda = device is not None and torch.device(device).type == "cuda"
 
-    answers = {
-        name: value for name, value in _cuda_answers(available).items() if hasattr(torch.cuda, name)
-    }
     backward = BackwardCFunction.apply
 
     def in_mode(self, *args):  # torch leaves a mode for as long as `backward()` runs
         with mode:
             return backward(self, *args)
 
-    before = driver._active
     with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.multiple(torch.cuda, **answers))
+        stack.enter_context(card_answers(available))
         stack.enter_context(mock.patch.object(torch, "set_default_device", set_default_device))
         stack.enter_context(mock.patch.object(BackwardCFunction, "apply", in_mode))
-        driver.set_active(_Driver())
-        stack.callback(setattr, driver, "_active", before)
         stack.enter_context(mode)
         yield mode
+
+
+@contextlib.contextmanager
+def card_answers(available: bool = True) -> Iterator[None]:
+    """``pretend_card`` without its tensors: torch.cuda and Triton's driver answer, no more."""
+    answers = {
+        name: value for name, value in _cuda_answers(available).items() if hasattr(torch.cuda, name)
+    }
+    before = driver._active
+    with mock.patch.multiple(torch.cuda, **answers):
+        driver.set_active(_Driver())
+        try:
+            yield
+        finally:
+            driver._active = before
 
 
 class _Null(contextlib.nullcontext):
