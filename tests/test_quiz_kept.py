@@ -24,7 +24,7 @@ KEY = {
 # numbers to each question, through every door that takes answers; then a look at everything that
 # was imported. What it prints is what it learned.
 _ATTEMPT = '''
-import contextlib, gc, importlib, io, itertools, json, pathlib, pkgutil, sys
+import contextlib, importlib, io, itertools, json, pathlib, pkgutil, sys
 sys.path.insert(0, ".")
 import autograder
 from autograder import check, exercises
@@ -85,8 +85,21 @@ for package in ("autograder", "lab_setup"):
         if not module.name.endswith("__main__"):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module.name)
-keys = [d for d in gc.get_objects() if isinstance(d, dict) and "explain" in d and "answer" in d]
-print(json.dumps({"told": told, "keys": len(keys)}))
+ours = [m for name, m in sys.modules.items() if name.startswith(("autograder", "lab_setup"))]
+left, met, keys = [vars(m) for m in ours], {}, 0
+while left:  # whatever hangs on a module of ours; gc does not list dicts of plain values
+    thing = left.pop()
+    if id(thing) in met or isinstance(thing, (type(sys), str, bytes)):
+        continue
+    met[id(thing)] = thing
+    if isinstance(thing, dict):
+        keys += "explain" in thing and "answer" in thing
+        left += thing.values()
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        left += thing
+    elif type(thing).__module__.startswith(("autograder", "lab_setup")):
+        left += [getattr(thing, "__dict__", None)]
+print(json.dumps({"told": told, "keys": keys}))
 '''
 
 
