@@ -70,15 +70,15 @@ def candidates(form):
 
 
 told = {}
-for id in KEY_OF:
-    form = exercises.get(id).notes
-    first = {name: candidates(f)[0] for name, f in form.items()}
-    for name in form:
-        ways = candidates(form[name])
-        looks = {json.dumps(seen(id, first | {name: way})) for way in ways}
-        looks.add(json.dumps(seen(id, first | {name: KEY_OF[id][name]})))
-        at_files = {json.dumps(files(id, first | {name: way})) for way in (ways[0], ways[-1])}
-        told[f"{id} {name}"] = [len(looks), len(at_files)]
+for name in KEY_OF:
+    form = exercises.get(name).notes
+    first = {q: candidates(f)[0] for q, f in form.items()}
+    for q in form:
+        ways = candidates(form[q])
+        looks = {json.dumps(seen(name, first | {q: way})) for way in ways}
+        looks.add(json.dumps(seen(name, first | {q: KEY_OF[name][q]})))
+        at_files = {json.dumps(files(name, first | {q: way})) for way in (ways[0], ways[-1])}
+        told[f"{name} {q}"] = [len(looks), len(at_files)]
 
 for package in ("autograder", "lab_setup"):
     for module in pkgutil.walk_packages([package], package + "."):
