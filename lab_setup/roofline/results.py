@@ -23,13 +23,19 @@ def entries(
 
     ``roof_percent``: of the data sheet's TFLOP/s where the timing has operations, else of its GB/s;
     None where the card is not in the table. ``torch_percent``: PyTorch's time over this one, so
-    100 means as fast. Raises ValueError where there is no timing of either name.
+    100 means as fast. A size that one of the two lacks is left out. Raises ValueError where one of
+    the names has no timing at all.
     """
+    names = {timing.name for timing in measured.timings}
+    if names and not {mine, torch} <= names:
+        said = ", ".join(sorted(names))
+        raise ValueError(f"There are timings of {said}; the journal wants {mine} and {torch}.")
     by_name = {(t.name, t.size): t for t in measured.timings}
-    wanted = [(t, by_name.get((torch, t.size))) for t in measured.timings if t.name == mine]
-    if measured.timings and not all(rival for _, rival in wanted or [(None, None)]):
-        names = ", ".join(sorted({t.name for t in measured.timings}))
-        raise ValueError(f"There are timings of {names}; the journal wants {mine} and {torch}.")
+    wanted = [
+        (t, by_name[torch, t.size])
+        for t in measured.timings
+        if t.name == mine and (torch, t.size) in by_name
+    ]
     return [
         {
             "date": date.today().isoformat(),
