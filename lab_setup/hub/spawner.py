@@ -12,14 +12,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from jupyterhub.spawner import LocalProcessSpawner, SpawnException
+from jupyterhub.spawner import (
+    LocalProcessSpawner,
+    SimpleLocalProcessSpawner,
+    SpawnException,
+)
 from jupyterhub.utils import maybe_future
 from traitlets import Any, Integer
 from traitlets.config import Configurable
 
 from lab_setup.gpus import Gpu, gpus
 
-__all__ = ["LocalOneCard", "OneCard", "choose"]
+__all__ = ["LocalOneCard", "OneCard", "TrialOneCard", "choose"]
 
 # (user, server name) → UUID of the card that the server has or is about to get. One hub is one
 # process; the table comes back from the spawners' states when it starts again.
@@ -105,4 +109,8 @@ class OneCard(Configurable):
 
 
 class LocalOneCard(OneCard, LocalProcessSpawner):
-    """Servers as plain processes of their accounts; for a trial, and where systemd is not."""
+    """Servers as plain processes of their accounts."""
+
+
+class TrialOneCard(OneCard, SimpleLocalProcessSpawner):
+    """Servers of dummy accounts, all with the rights of who started the hub."""

@@ -1,0 +1,223 @@
+"""Sets up the lab box: ``sudo PYTHON -m lab_setup.hub.install --roster FILE``, any time again.
+
+Run it from the administrator's checkout, with the Python of an environment that all accounts can
+use. It prints what it does, a line a step, and skips what is done; ``--dry-run`` only prints.
+docs/LAB.md says what to do before and after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from course.build import ROOT
+from course.bundle import contents
+from lab_setup import gpulock
+from lab_setup.gpus import gpus
+from lab_setup.hub.accounts import Person, account_steps, passwords, read_roster
+from lab_setup.hub.site import Site
+from lab_setup.hub.steps import Step, directory, run, text_file, tree
+
+UNIT = "triton-course.service"
+
+_UNIT = """\
+[Unit]
+Description=JupyterHub of the Triton course
+After=network-online.target
+
+[Service]
+EnvironmentFile={settings}/hub.env
+ExecStart={python} -P -m jupyterhub -f {package}/lab_setup/jupyterhub_config.py
+WorkingDirectory={state}
+Restart=on-failure
+# Students keep their servers when the hub is restarted (systemctl restart).
+KillMode=process
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_COURSE_CONFIG = """\
+# The course of this lab; its settings and hidden cases belong to root and are read from there.
+load_subconfig("nbgrader_config.py", path="{grading_package}")  # noqa: F821
+"""
+
+
+def site_of(settings: Path) -> Site:
+    """The lab's words: the environment, and over it what the administrator keeps in hub.env."""
+    environ, kept = dict(os.environ), settings / "hub.env"
+    if kept.is_file():
+        lines = kept.read_text(encoding="utf-8").splitlines()
+        environ |= dict(line.split("=", 1) for line in lines if line.startswith("COURSE_"))
+    return Site.from_environment(environ)
+
+
+def steps(site: Site, people: list[Person]) -> Iterator[Step]:
+    """Everything, in order."""
+    yield Step(
+        f"this checkout ({ROOT}): closed to others, because it holds hidden cases",
+        lambda: not ROOT.stat().st_mode & 0o007,
+        lambda: ROOT.chmod(ROOT.stat().st_mode & 0o770),
+    )
+    yield directory(site.settings, 0o700)
+    yield from account_steps(site, people)
+    yield directory(site.package, 0o755)
+    yield tree(site.package, contents(ROOT) | _lab(), "what students and the hub run")
+    # Root's, so that the grading account cannot change the judge; group: that account alone.
+    yield _grading_directory(site)
+    yield tree(site.grading_package, _grading(), "judge, settings and hidden cases")
+    yield from _course(site)
+    yield directory(site.exchange, 0o1777)
+    yield directory(site.state, 0o700)
+    yield directory(site.runtime, 0o711)
+    yield directory(site.caches, 0o711)
+    yield from _hub(site)
+
+
+def _lab() -> dict[str, bytes]:
+    kept = [p for p in (ROOT / "lab_setup").rglob("*") if p.suffix in (".py", ".json")]
+    return {p.relative_to(ROOT).as_posix(): p.read_bytes() for p in kept}
+
+
+def _grading() -> dict[str, bytes]:
+    files = {"nbgrader_config.py": (ROOT / "nbgrader_config.py").read_bytes()}
+    for folder in ("autograder", "course"):
+        for path in sorted((ROOT / folder).rglob("*.*")):
+            if path.is_file() and path.suffix != ".pyc":
+                files[path.relative_to(ROOT).as_posix()] = path.read_bytes()
+    return files
+
+
+def _grading_directory(site: Site) -> Step:
+    import grp
+
+    plain = directory(site.grading_package, 0o750)
+
+    def group() -> int:
+        return grp.getgrnam(site.grader).gr_gid
+
+    def do() -> None:
+        plain.do()
+        os.chown(site.grading_package, 0, group())
+
+    return Step(
+        f"{plain.says}, group {site.grader}",
+        lambda: plain.done() and site.grading_package.stat().st_gid == group(),
+        do,
+    )
+
+
+def _course(site: Site) -> Iterator[Step]:
+    """The grading account's directory. Instructors work in it: what is there stays."""
+    yield directory(site.course, 0o700, site.grader)
+    files = {"nbgrader_config.py": _COURSE_CONFIG.format(grading_package=site.grading_package)}
+    for path in sorted((ROOT / "source").glob("*/*.ipynb")):
+        files[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
+    for name, text in files.items():
+        yield Step(
+            f"{site.course / name}",
+            (site.course / name).is_file,
+            lambda name=name, text=text: _as_grader(site, name, text),
+        )
+
+
+def _as_grader(site: Site, name: str, text: str) -> None:
+    """With that account's rights: root does not write where somebody else may have left a link."""
+    write = "import sys, pathlib as p; f = p.Path(sys.argv[1]); "
+    write += "f.parent.mkdir(parents=True, exist_ok=True); f.write_text(sys.stdin.read())"
+    subprocess.run(
+        [sys.executable, "-I", "-c", write, str(site.course / name)],
+        input=text, text=True, check=True, cwd="/", user=site.grader, group=site.grader,
+        extra_groups=[],
+    )  # fmt: skip
+
+
+def _hub(site: Site) -> Iterator[Step]:
+    place = site.settings / "hub.env"
+    words = "".join(f"{key}={word}\n" for key, word in site.environment().items())
+    written = text_file(place, words, 0o600)
+    yield Step(f"{place}: the hub's settings, yours to edit", place.is_file, written.do)
+    unit = _UNIT.format(python=sys.executable, **{k: getattr(site, k) for k in _PLACES})
+    yield text_file(site.units / UNIT, unit)
+    # /run is empty after every start of the machine.
+    lines = [f"d {site.runtime} 0711 root root -"]
+    cards = gpus()
+    if cards:
+        lines.append(f"d {gpulock.SYSTEM} 0755 root root -")
+        lines += [f"f {gpulock.SYSTEM / card.uuid} 0444 root root -" for card in cards]
+        yield directory(gpulock.SYSTEM, 0o755)
+    for card in cards:
+        yield text_file(gpulock.SYSTEM / card.uuid, "", 0o444)
+    yield text_file(site.tmpfiles / "triton-course.conf", "\n".join(lines) + "\n")
+
+
+_PLACES = ("settings", "package", "state")
+
+
+def _unusable() -> str:
+    """Why other accounts cannot use this Python; empty if they can."""
+    try:
+        tried = subprocess.run(
+            [sys.executable, "-I", "-c", "import jupyterhub, nbgrader"],
+            capture_output=True, text=True, cwd="/", user="nobody", group="nogroup",
+            extra_groups=[],
+        )  # fmt: skip
+        said = (tried.stderr.strip().splitlines() or [""])[-1] if tried.returncode else ""
+    except PermissionError:
+        said = "permission denied"
+    if not said:
+        return ""
+    real = Path(sys.executable).resolve()
+    via = "" if real == Path(sys.executable) else f" (which is {real})"
+    return (
+        f"Other accounts cannot use {sys.executable}{via}: {said}. Make an environment outside "
+        "all homes, from a Python that is outside too: sudo make setup VENV=/opt/triton-venv "
+        "PYTHON=/usr/bin/python3.12"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m lab_setup.hub.install", description=__doc__)
+    parser.add_argument("--roster", required=True, type=Path, help="CSV: username,name,role")
+    parser.add_argument("--dry-run", action="store_true", help="print the steps, change nothing")
+    options = parser.parse_args(arguments)
+    try:
+        site = site_of(Path(os.environ.get("COURSE_SETTINGS") or Site.settings))
+        people = read_roster(options.roster.read_text(encoding="utf-8"), site.grader)
+        if os.geteuid() != 0 and not options.dry_run:
+            raise ValueError("Accounts and services are root's work: sudo, or --dry-run to look.")
+        if os.geteuid() == 0 and (said := _unusable()):
+            raise ValueError(said)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    changed = run(steps(site, people), options.dry_run)
+    if options.dry_run:
+        print(f"{changed} steps to do." if changed else "Nothing to do.")
+        return 0
+    print(f"{changed} steps done." if changed else "Nothing to do: all is in place.")
+    if changed:
+        _next(site)
+    return 0
+
+
+def _next(site: Site) -> None:
+    if passwords(site).is_file():
+        print(f"First passwords, to hand out: {passwords(site)}")
+    if shutil.which(site.proxy) is None:
+        print(f"The hub needs its proxy, which npm has: {PROXY}")
+    print(f"Then: systemctl daemon-reload; systemctl enable {UNIT}; systemctl restart {UNIT}")
+
+
+PROXY = "npm install -g configurable-http-proxy@5.3.0"
+
+if __name__ == "__main__":
+    sys.exit(main())
