@@ -25,7 +25,17 @@ from lab_setup.hub.site import Site
 
 ROOT = Path(__file__).resolve().parents[1]
 ADA, BEN, INES = "ada", "ben", "ines"  # two students, an instructor
-_TOOLS = ("useradd", "userdel", "chpasswd", "runuser", "unshare", "nsenter", "mount", "bwrap", "git")
+_TOOLS = (
+    "useradd",
+    "userdel",
+    "runuser",
+    "unshare",
+    "nsenter",
+    "mount",
+    "bwrap",
+    "git",
+    "node",
+)
 
 
 def missing(*more: str) -> list[str]:
@@ -100,9 +110,13 @@ class LabBox:
                 process.kill()
                 process.wait()
         accounts = [a for a in pwd.getpwall() if a.pw_name.startswith(self.prefix)]
-        wait_for("the accounts' processes to end", lambda: not _end({a.pw_uid for a in accounts}), 30)
+        wait_for(
+            "the accounts' processes to end", lambda: not _end({a.pw_uid for a in accounts}), 30
+        )
         for account in accounts:
-            subprocess.run(["userdel", "--remove", account.pw_name], capture_output=True, check=True)
+            subprocess.run(
+                ["userdel", "--remove", account.pw_name], capture_output=True, check=True
+            )
         for group in (self.site.student_group, self.site.instructor_group):
             subprocess.run(["groupdel", group], capture_output=True)  # may not have been made
         shutil.rmtree(self.place)

@@ -8,6 +8,7 @@ docs/LAB.md says what to do before and after.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -71,7 +72,7 @@ def steps(site: Site, people: list[Person]) -> Iterator[Step]:
     # Root's, so that the grading account cannot change the judge; group: that account alone.
     yield _grading_directory(site)
     yield tree(site.grading_package, _grading(), "judge, settings and hidden cases")
-    yield from _course(site)
+    yield from _course(site, people)
     yield directory(site.exchange, 0o1777)
     yield directory(site.state, 0o700)
     yield directory(site.runtime, 0o711)
@@ -112,7 +113,7 @@ def _grading_directory(site: Site) -> Step:
     )
 
 
-def _course(site: Site) -> Iterator[Step]:
+def _course(site: Site, people: list[Person]) -> Iterator[Step]:
     """The grading account's directory. Instructors work in it: what is there stays."""
     yield directory(site.course, 0o700, site.grader)
     files = {"nbgrader_config.py": _COURSE_CONFIG.format(grading_package=site.grading_package)}
@@ -122,18 +123,43 @@ def _course(site: Site) -> Iterator[Step]:
         yield Step(
             f"{site.course / name}",
             (site.course / name).is_file,
-            lambda name=name, text=text: _as_grader(site, name, text),
+            lambda name=name, text=text: _as_grader(site, _WRITE, str(site.course / name), text),
         )
+    names = json.dumps({p.username: p.name for p in people if p.role == "student"})
+    noted = site.course / ".roster.json"  # what the gradebook was told last
+    yield Step(
+        "the gradebook knows the students by name",
+        lambda: noted.is_file() and noted.read_text(encoding="utf-8") == names,
+        lambda: _as_grader(site, _ENROL, str(site.course), names),
+    )
 
 
-def _as_grader(site: Site, name: str, text: str) -> None:
+_WRITE = """
+import pathlib, sys
+file = pathlib.Path(sys.argv[1])
+file.parent.mkdir(parents=True, exist_ok=True)
+file.write_text(sys.stdin.read(), encoding="utf-8")
+"""
+
+_ENROL = """
+import json, pathlib, sys
+from nbgrader.api import Gradebook
+course, names = pathlib.Path(sys.argv[1]), sys.stdin.read()
+with Gradebook(f"sqlite:///{course}/gradebook.db") as gradebook:
+    for user, name in json.loads(names).items():
+        first, _, last = name.rpartition(" ")
+        gradebook.update_or_create_student(user, first_name=first, last_name=last)
+(course / ".roster.json").write_text(names, encoding="utf-8")
+"""
+
+
+def _as_grader(site: Site, program: str, place: str, text: str) -> None:
     """With that account's rights: root does not write where somebody else may have left a link."""
-    write = "import sys, pathlib as p; f = p.Path(sys.argv[1]); "
-    write += "f.parent.mkdir(parents=True, exist_ok=True); f.write_text(sys.stdin.read())"
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"  # nbgrader calls alembic by name
     subprocess.run(
-        [sys.executable, "-I", "-c", write, str(site.course / name)],
+        [sys.executable, "-I", "-c", program, place],
         input=text, text=True, check=True, cwd="/", user=site.grader, group=site.grader,
-        extra_groups=[],
+        extra_groups=[], env={"PATH": path, "HOME": "/"}, stdout=subprocess.DEVNULL,
     )  # fmt: skip
 
 

@@ -10,3 +10,6 @@ c.MappingKernelManager.cull_connected = True
 
 # Sockets in a directory that only their user can enter, not ports that the whole box can try.
 c.KernelManager.transport = "ipc"
+
+# A login shell would forget our PATH, and with it the course's Python.
+c.ServerApp.terminado_settings = {"shell_command": ["/bin/bash"]}

@@ -1,0 +1,104 @@
+"""``make hub``: the course's hub on loopback with dummy accounts, to look at; no root, no cards.
+
+All accounts are the one UNIX account that starts it, so nothing is secret between them: file rights
+are what the installed hub adds. Everything is kept in one short directory, which may be deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from course.build import ROOT
+from lab_setup.hub.site import COURSE, Site
+
+__all__ = ["PROXY", "course_directory", "trial_site"]
+
+# Its version is the one that our tests ran with.
+PROXY = "npm install --prefix .cache/node configurable-http-proxy@5.3.0"
+_INSTALLED = ROOT / ".cache/node/node_modules/.bin/configurable-http-proxy"
+FIRST = "02_vector_add"
+
+
+def trial_site(place: Path, port: int, cards: int) -> Site:
+    """Everything under ``place``; the password is the course's name."""
+    return Site(
+        url=f"http://127.0.0.1:{port}",
+        hub_port=port + 1,
+        grader_port=port + 3,
+        proxy=os.environ.get("COURSE_PROXY", str(_INSTALLED)),
+        package=ROOT,
+        grading_package=ROOT,
+        course=place / "course",
+        exchange=place / "exchange",
+        state=place / "hub",
+        runtime=place / "run",
+        caches=place / "caches",
+        grader=getpass.getuser(),
+        trial=COURSE,
+        pretended_cards=cards,
+    )
+
+
+def course_directory(site: Site) -> None:
+    """The grading account's directory, with one assignment released; what is there stays."""
+    for place in (site.course, site.exchange, site.state / "homes"):
+        place.mkdir(parents=True, exist_ok=True)
+    site.exchange.chmod(0o1777)
+    if (site.exchange / COURSE / "outbound" / FIRST).exists():
+        return
+    shutil.copytree(ROOT / "source", site.course / "source", dirs_exist_ok=True)
+    (site.course / "nbgrader_config.py").write_text(
+        f'load_subconfig("nbgrader_config.py", path={str(ROOT)!r})\n', encoding="utf-8"
+    )
+    for command in ("generate_assignment", "release_assignment"):
+        _nbgrader(site, command, FIRST)
+
+
+def _nbgrader(site: Site, *words: str) -> None:
+    environ = os.environ | {"COURSE_EXCHANGE": str(site.exchange), "PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        [sys.executable, "-m", "nbgrader", *words, "--log-level=WARN"],
+        cwd=site.course, env=environ, check=True,
+    )  # fmt: skip
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m lab_setup.hub.trial", description=__doc__)
+    parser.add_argument("--port", type=int, default=8000, help="and the three after it")
+    parser.add_argument(
+        "--cards", type=int, default=4, help="how many to pretend; 0: the real ones"
+    )
+    parser.add_argument("--place", type=Path, default=Path(f"/tmp/{COURSE}-{os.getuid()}"))
+    options = parser.parse_args(arguments)
+    site = trial_site(options.place.resolve(), options.port, options.cards)
+    if shutil.which(site.proxy) is None:
+        print(f"The hub needs its proxy, which comes from npm: {PROXY}", file=sys.stderr)
+        return 1
+    options.place.mkdir(mode=0o700, exist_ok=True)
+    if options.place.stat().st_uid != os.getuid():
+        print(f"{options.place} is somebody else's; choose another: --place", file=sys.stderr)
+        return 1
+    course_directory(site)
+    print(
+        f"""
+{site.url}   (Ctrl-C stops it; rm -r {options.place} forgets it)
+  password      {site.trial}, for all
+  students      {site.students[0]} … {site.students[-1]}: menu Nbgrader, Assignment List ({FIRST})
+  instructor    {site.instructors[0]}: menu Nbgrader, Course List
+""",
+        flush=True,
+    )
+    config = ROOT / "lab_setup/jupyterhub_config.py"
+    command = [sys.executable, "-P", "-m", "jupyterhub", "-f", str(config), "--log-level=WARN"]
+    os.chdir(site.state)
+    os.execve(sys.executable, command, os.environ | site.environment())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
