@@ -43,7 +43,7 @@ lab: setup  ## open JupyterLab on the first lesson
 	$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_FLAGS)
 
 # ---- From here on for instructors (course/bundle.py leaves it out).
-.PHONY: test versions others build sync bundle demo grade bench stress lint doctor
+.PHONY: test versions others build sync bundle demo grade bench stress lint doctor hub
 
 JOBS ?= 2
 
@@ -91,3 +91,6 @@ stress: setup  ## grade a large hostile class, killing the grader at random (lon
 
 doctor: setup  ## look over this machine
 	$(PY) -m lab_setup doctor
+
+hub: setup  ## start a trial JupyterHub on this machine, with dummy accounts
+	$(PY) -m lab_setup.hub.trial $(HUB_FLAGS)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -26,6 +27,7 @@ from rich.progress import Progress
 
 from lab_setup import gpulock
 from lab_setup.gpus import Gpu, gpus
+from lab_setup.hub.site import INSTALL_PROXY, Site
 
 __all__ = ["Line", "examine"]
 
@@ -58,6 +60,7 @@ def examine(environ: dict[str, str] | None = None) -> Iterator[Line]:
     yield from _sockets(environ)
     yield from _exchange(environ)
     yield from _disk(environ)
+    yield from _hub(environ)
     if environ.get("TRITON_INTERPRET", "0") not in ("", "0"):
         yield Line(
             YELLOW,
@@ -238,6 +241,33 @@ def _disk(environ: dict[str, str]) -> Iterator[Line]:
             "Triton's cache",
             f"{cache} is on a network disk ({kind}): slow, and it has raced.",
             "export TRITON_CACHE_DIR=/var/tmp/$USER/triton",
+        )
+
+
+def _hub(environ: dict[str, str]) -> Iterator[Line]:
+    """The course's hub, where one is set up."""
+    if not Path(environ.get("COURSE_SETTINGS") or Site.settings).exists():
+        return
+    try:
+        site = Site.kept(environ)
+    except PermissionError:
+        yield Line(YELLOW, "hub", "its settings are root's.", "sudo … -m lab_setup doctor")
+        return
+    except ValueError as error:
+        yield Line(RED, "hub", str(error), f"mend it in {Site.settings}/hub.env")
+        return
+    if shutil.which(site.proxy) is None:
+        yield Line(RED, "hub", f"its proxy {site.proxy} is missing.", INSTALL_PROXY)
+        return
+    try:
+        with urllib.request.urlopen(f"{site.url}/hub/health", timeout=5):
+            yield Line(GREEN, "hub", f"answers at {site.url}")
+    except OSError as error:
+        yield Line(
+            RED,
+            "hub",
+            f"does not answer at {site.url} ({error}).",
+            "systemctl restart triton-course; journalctl -u triton-course tells why",
         )
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab_setup.hub.site import Site
+from lab_setup.hub.trial import proxy
 
 ROOT = Path(__file__).resolve().parents[1]
 ADA, BEN, INES = "ada", "ben", "ines"  # two students, an instructor
@@ -42,10 +43,6 @@ def missing(*more: str) -> list[str]:
     """What this machine lacks for such a lab, in words."""
     lacks = [] if os.geteuid() == 0 else ["root's rights"]
     return lacks + [tool for tool in (*_TOOLS, proxy(), *more) if shutil.which(tool) is None]
-
-
-def proxy() -> str:
-    return os.environ.get("COURSE_PROXY", "configurable-http-proxy")
 
 
 def wait_for(what: str, ready: Callable[[], object], seconds: float = 120):

@@ -167,3 +167,15 @@ def test_lock_files_that_students_could_remove(one_card, monkeypatch, tmp_path):
     tmp_path.chmod(0o777)
     (line,) = doctor._locks((one_card,))
     assert line.state == "red" and "others than root" in line.text
+
+
+def test_a_hub_is_looked_at_where_one_is_set_up(no_cards, tmp_path):
+    assert lines("hub", COURSE_SETTINGS=str(tmp_path / "none")) == []
+    (line,) = lines("hub", COURSE_SETTINGS=str(tmp_path), COURSE_PROXY="/no/proxy")
+    assert line.state == "red" and "npm install" in line.mend
+    asked = {"COURSE_PROXY": sys.executable, "COURSE_URL": "http://127.0.0.1:9"}
+    (line,) = lines("hub", COURSE_SETTINGS=str(tmp_path), **asked)
+    assert line.state == "red" and "does not answer at http://127.0.0.1:9" in line.text
+    (tmp_path / "hub.env").write_text("COURSE_HUB_PORT=x\n")
+    (line,) = lines("hub", COURSE_SETTINGS=str(tmp_path))
+    assert line.state == "red" and "whole number" in line.text

@@ -21,7 +21,7 @@ from course.bundle import contents
 from lab_setup import gpulock
 from lab_setup.gpus import gpus
 from lab_setup.hub.accounts import Person, account_steps, passwords, read_roster
-from lab_setup.hub.site import Site
+from lab_setup.hub.site import INSTALL_PROXY, Site
 from lab_setup.hub.steps import Step, directory, run, text_file, tree
 
 UNIT = "triton-course.service"
@@ -47,15 +47,6 @@ _COURSE_CONFIG = """\
 # The course of this lab; its settings and hidden cases belong to root and are read from there.
 load_subconfig("nbgrader_config.py", path="{grading_package}")  # noqa: F821
 """
-
-
-def site_of(settings: Path) -> Site:
-    """The lab's words: the environment, and over it what the administrator keeps in hub.env."""
-    environ, kept = dict(os.environ), settings / "hub.env"
-    if kept.is_file():
-        lines = kept.read_text(encoding="utf-8").splitlines()
-        environ |= dict(line.split("=", 1) for line in lines if line.startswith("COURSE_"))
-    return Site.from_environment(environ)
 
 
 def steps(site: Site, people: list[Person]) -> Iterator[Step]:
@@ -213,7 +204,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dry-run", action="store_true", help="print the steps, change nothing")
     options = parser.parse_args(arguments)
     try:
-        site = site_of(Path(os.environ.get("COURSE_SETTINGS") or Site.settings))
+        site = Site.kept()
         people = read_roster(options.roster.read_text(encoding="utf-8"), site.grader)
         if os.geteuid() != 0 and not options.dry_run:
             raise ValueError("Accounts and services are root's work: sudo, or --dry-run to look.")
@@ -239,11 +230,9 @@ def _next(site: Site) -> None:
     if passwords(site).is_file():
         print(f"First passwords, to hand out: {passwords(site)}")
     if shutil.which(site.proxy) is None:
-        print(f"The hub needs its proxy, which npm has: {PROXY}")
+        print(f"The hub needs its proxy, which npm has: {INSTALL_PROXY}")
     print(f"Then: systemctl daemon-reload; systemctl enable {UNIT}; systemctl restart {UNIT}")
 
-
-PROXY = "npm install -g configurable-http-proxy@5.3.0"
 
 if __name__ == "__main__":
     sys.exit(main())

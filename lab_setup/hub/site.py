@@ -16,9 +16,11 @@ from pathlib import Path
 
 from lab_setup.gpus import Gpu
 
-__all__ = ["COURSE", "JUPYTER", "Site"]
+__all__ = ["COURSE", "INSTALL_PROXY", "JUPYTER", "Site"]
 
 COURSE = "triton-course"  # nbgrader's course id, the grading service's name, the groups' endings
+# The version that our tests run with.
+INSTALL_PROXY = "sudo npm install -g configurable-http-proxy@5.3.0"
 JUPYTER = Path(__file__).resolve().parent / "jupyter"  # settings of servers, by role
 
 
@@ -72,6 +74,14 @@ class Site:
         if given.get("spawner", "local") not in ("local", "systemd"):
             raise ValueError(f"COURSE_SPAWNER is {given['spawner']!r}: local or systemd.")
         return cls(**given)
+
+    @classmethod
+    def kept(cls, environ: Mapping[str, str] = os.environ) -> Site:
+        """The lab of this machine: the environment, and over it the administrator's hub.env."""
+        file = Path(environ.get("COURSE_SETTINGS") or cls.settings) / "hub.env"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else ()
+        words = (line.split("=", 1) for line in lines if line.startswith("COURSE_"))
+        return cls.from_environment({**environ, **dict(words)})
 
     def environment(self) -> dict[str, str]:
         """What ``from_environment`` reads."""
