@@ -27,8 +27,8 @@ c.ConfigurableHTTPProxy.command = [site.proxy]
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{site.hub_port + 1}"
 c.ConfigurableHTTPProxy.pid_file = f"{site.state}/proxy.pid"
 
-# Students keep their servers, kernels and cards when the hub is restarted.
-c.JupyterHub.cleanup_servers = False
+# Students keep their servers, kernels and cards when the hub is restarted; a trial leaves nothing.
+c.JupyterHub.cleanup_servers = bool(site.trial)
 
 # ---- Who may enter: members of two UNIX groups, with their passwords on this machine.
 if site.trial:

@@ -13,6 +13,7 @@ from autograder.grading.submission import (
     MAX_CELL,
     MAX_FILE,
     MAX_PARTS,
+    SECRET,
     canonical,
     parse_notebook,
     read_submission,
@@ -277,9 +278,13 @@ def test_nothing_but_notebook_and_time_stamp_stays_beside_nbgrader(hand_in, rele
         (directory / "a" / "b").write_text("kept")
         (directory / "a").chmod(0o555)
         (directory / "link").symlink_to("/etc/passwd")
+        (directory / SECRET).write_text("../../x")
         (directory / ("ü" * 120)).write_text("long")
         set_aside(NAME, "eve", [str(directory / f"{NAME}.ipynb")])
         assert [path.name for path in directory.iterdir()] == [f"{NAME}.ipynb"]
+    (directory / SECRET).write_text("a5" * 64)
+    set_aside(NAME, "eve", [str(directory / f"{NAME}.ipynb")])
+    assert (directory / SECRET).exists()  # without it nbgrader cannot release feedback
     aside = course / "set_aside" / "eve" / NAME
     assert (aside / "a.1" / "b").read_text() == "kept" and (aside / "link.1").is_symlink()
 

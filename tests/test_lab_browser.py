@@ -134,7 +134,6 @@ def test_a_class_from_login_to_feedback(box, browser, tmp_path):
     shots = Path(os.environ.get("COURSE_SCREENSHOTS") or tmp_path)
     assert "steps done" in box.install()
     assert "Nothing to do" in box.install("--dry-run")
-    assert "Nothing to do" in box.install()
     box.start_hub()
     ada, ben, ines = (Visit(box, browser, who, shots) for who in (ADA, BEN, INES))
     try:

@@ -25,7 +25,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from autograder.grading.course import Course
 from autograder.grading.grader import Graded
 from autograder.grading.preprocessors import already
-from autograder.grading.submission import Submission
+from autograder.grading.submission import SECRET, Submission
 from autograder.records import Rejected
 
 
@@ -95,6 +95,8 @@ class Recorder:
         nbformat.write(notebook, directory / f"{self._assignment}.ipynb")
         if submission.timestamp:
             (directory / "timestamp.txt").write_text(submission.timestamp)
+        if submission.secret:
+            (directory / SECRET).write_text(submission.secret)
 
     def _convert(self, converter_class, student: str, submitted: str) -> None:
         directory = CourseDirectory(config=self._config)

@@ -30,8 +30,10 @@ from autograder.grading.remote import the_grader
 from autograder.grading.solving import check_id, exercise_id
 from autograder.grading.submission import (
     MAX_FILE,
+    SECRET,
     canonical,
     read_release,
+    read_secret,
     read_submission,
     read_timestamp,
 )
@@ -297,8 +299,8 @@ def _decided(cells, undecided: Iterable[str]) -> dict[str, float]:
 
 
 def set_aside(assignment: str, student: str, notebooks: list[str]) -> None:
-    """nbgrader's pre_convert_hook: moves everything but the notebook and a time stamp that is one
-    out of a submission, before nbgrader would copy it, links followed, into autograded/ and
+    """nbgrader's pre_convert_hook: moves everything but the notebook, a time stamp that is one and
+    the exchange's secret out of a submission, before nbgrader would copy it, links followed, into autograded/ and
     feedback/. nbgrader goes on after an exception here, so one entry must not keep the next."""
     for directory in {Path(notebook).parent for notebook in notebooks}:
         if directory.is_symlink():
@@ -306,6 +308,8 @@ def set_aside(assignment: str, student: str, notebooks: list[str]) -> None:
         wanted = {Path(notebook).name for notebook in notebooks}
         if read_timestamp(directory):
             wanted.add("timestamp.txt")
+        if read_secret(directory):
+            wanted.add(SECRET)
         failed = []
         for entry in list(os.scandir(directory)):
             regular = entry.is_file(follow_symlinks=False)

@@ -29,6 +29,8 @@ MAX_CELL = 200_000  # characters of one solution cell
 _STUDENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 # A zone that begins with "/" or ":" would be the path of a file that dateutil opens and reads.
 _ZONE = r"(?:[A-Za-z][A-Za-z0-9+/_-]{0,39}|[+-][0-9:]{2,6})"
+SECRET = "submission_secret.txt"
+_SECRET = re.compile(r"[0-9a-f]{128}")
 _TIMESTAMP = re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T][0-9:.]{{5,15}}(?: ?{_ZONE})?")
 
 
@@ -44,6 +46,7 @@ class Submission:
     problem: str = ""
     digest: str = ""
     timestamp: str = ""
+    secret: str = ""  # from the exchange; feedback goes back under a name made of it
 
     @property
     def valid_id(self) -> bool:
@@ -55,7 +58,7 @@ def read_submission(
     directory: Path, student: str, assignment: str, release: NotebookNode
 ) -> Submission:
     """Read ``directory/<assignment>.ipynb`` under the rules for size, links, names and encoding."""
-    timestamp = digest = ""
+    timestamp = digest = secret = ""
     try:
         if not _STUDENT.fullmatch(student):
             raise Rejected(
@@ -65,23 +68,22 @@ def read_submission(
         if directory.is_symlink() or directory.parent.is_symlink() or not directory.is_dir():
             raise Rejected(f"submitted/{student}/{assignment} is not a directory.")
         timestamp = read_timestamp(directory)  # also of what cannot be read: formgrader compares it
+        secret = read_secret(directory)
         data = _read_file(directory, f"{assignment}.ipynb")
         digest = hashlib.sha256(data).hexdigest()
         sources, notes = solution_sources(parse_notebook(data), release)
         if not timestamp and os.path.lexists(directory / "timestamp.txt"):
             notes += ("timestamp.txt holds no date, so nobody knows when this was handed in.",)
     except Rejected as error:
-        return Submission(
-            student, assignment, problem=str(error), digest=digest, timestamp=timestamp
-        )
-    return Submission(student, assignment, sources, notes, digest=digest, timestamp=timestamp)
+        return Submission(student, assignment, {}, (), str(error), digest, timestamp, secret)
+    return Submission(student, assignment, sources, notes, "", digest, timestamp, secret)
 
 
 def _read_file(directory: Path, name: str) -> bytes:
     """The bytes of a regular file of at most MAX_FILE bytes."""
     if not os.path.lexists(directory / name):
         entries = (entry.name for entry in os.scandir(directory))
-        found = sorted(entry for entry in entries if entry != "timestamp.txt")
+        found = sorted({*entries} - {"timestamp.txt", SECRET})
         there = f"only {', '.join(repr(n) for n in found[:3])}" if found else "nothing"
         raise Rejected(f"There is no {name} in the submission; it holds {there}.")
     data = _regular(directory / name, MAX_FILE + 1)
@@ -125,6 +127,12 @@ def read_timestamp(directory: Path) -> str:
     except (ValueError, OverflowError):  # a thirteenth month, a year before the first
         return ""
     return text
+
+
+def read_secret(directory: Path) -> str:
+    """What nbgrader's exchange put beside the notebook when it was handed in, if it looks so."""
+    text = (_regular(directory / SECRET, 200) or b"").decode("ascii", "replace")
+    return text if _SECRET.fullmatch(text) else ""
 
 
 def parse_notebook(data: bytes) -> list[dict]:

@@ -12,6 +12,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+import urllib.request
 from pathlib import Path
 
 from course.build import ROOT
@@ -89,20 +91,48 @@ def main(arguments: list[str] | None = None) -> int:
     if options.place.stat().st_uid != os.getuid():
         print(f"{options.place} is somebody else's; choose another: --place", file=sys.stderr)
         return 1
+    print("Starting the hub: half a minute, and a little longer the first time.", flush=True)
     course_directory(site)
-    print(
-        f"""
-{site.url}   (Ctrl-C stops it; rm -r {options.place} forgets it)
+    return _run(site)
+
+
+def _run(site: Site) -> int:
+    """The hub until somebody stops it; its words go to a file, so the address stays in view."""
+    config = ROOT / "lab_setup/jupyterhub_config.py"
+    log = site.state / "hub.log"
+    with log.open("w") as words:
+        hub = subprocess.Popen(
+            [sys.executable, "-P", "-m", "jupyterhub", "-f", str(config)],
+            cwd=site.state, env=os.environ | site.environment(), stdout=words, stderr=words,
+        )  # fmt: skip
+    try:
+        while not _answers(site.url):
+            if hub.poll() is not None:
+                print(f"The hub did not start; {log} ends with:", file=sys.stderr)
+                print("".join(log.read_text().splitlines(True)[-8:]), file=sys.stderr)
+                return 1
+            time.sleep(0.5)
+        print(
+            f"""
+{site.url}   (Ctrl-C stops it)
   password      {site.trial}, for all
   students      {site.students[0]} … {site.students[-1]}: menu Nbgrader, Assignment List ({FIRST})
   instructor    {site.instructors[0]}: menu Nbgrader, Course List
-""",
-        flush=True,
-    )
-    config = ROOT / "lab_setup/jupyterhub_config.py"
-    command = [sys.executable, "-P", "-m", "jupyterhub", "-f", str(config), "--log-level=WARN"]
-    os.chdir(site.state)
-    os.execve(sys.executable, command, os.environ | site.environment())
+  kept in       {site.state.parent}, which may be deleted; log: {log}""",
+            flush=True,
+        )
+        return hub.wait()
+    except KeyboardInterrupt:  # the hub has heard it too, and ends the servers
+        hub.wait()
+        return 0
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/hub/health", timeout=5):
+            return True
+    except OSError:
+        return False
 
 
 if __name__ == "__main__":
