@@ -300,8 +300,9 @@ def _decided(cells, undecided: Iterable[str]) -> dict[str, float]:
 
 def set_aside(assignment: str, student: str, notebooks: list[str]) -> None:
     """nbgrader's pre_convert_hook: moves everything but the notebook, a time stamp that is one and
-    the exchange's secret out of a submission, before nbgrader would copy it, links followed, into autograded/ and
-    feedback/. nbgrader goes on after an exception here, so one entry must not keep the next."""
+    the exchange's secret out of a submission, before nbgrader would copy it, links followed, into
+    autograded/ and feedback/. nbgrader goes on after an exception here, so one entry must not keep
+    the next."""
     for directory in {Path(notebook).parent for notebook in notebooks}:
         if directory.is_symlink():
             continue  # CanonicalExporter refuses it
