@@ -6,8 +6,10 @@ afterwards: processes by their ids, accounts by their names, places by one direc
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -63,6 +65,7 @@ class LabBox:
     passwords: dict[str, str] = field(default_factory=dict)
 
     def __enter__(self) -> LabBox:
+        _remove_left_over()
         self.place = Path(tempfile.mkdtemp(prefix="tc", dir="/tmp"))
         self.place.chmod(0o755)
         self.processes: list[subprocess.Popen] = []
@@ -106,16 +109,7 @@ class LabBox:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        accounts = [a for a in pwd.getpwall() if a.pw_name.startswith(self.prefix)]
-        wait_for(
-            "the accounts' processes to end", lambda: not _end({a.pw_uid for a in accounts}), 30
-        )
-        for account in accounts:
-            subprocess.run(
-                ["userdel", "--remove", account.pw_name], capture_output=True, check=True
-            )
-        for group in (self.site.student_group, self.site.instructor_group):
-            subprocess.run(["groupdel", group], capture_output=True)  # may not have been made
+        _remove_accounts(self.prefix)
         shutil.rmtree(self.place)
 
     # ------------------------------------------------------------ what a test does with it
@@ -229,6 +223,25 @@ class LabBox:
         rows = [(ADA, "Ada L.", "student"), (BEN, "Ben", "student"), (INES, "Ines", "instructor")]
         roster = "".join(f"{self.name(who)},{full},{role}\n" for who, full, role in rows)
         (self.checkout / "roster.csv").write_text("username,name,role\n" + roster)
+
+
+def _remove_accounts(prefix: str) -> None:
+    """Accounts and groups of that prefix, with their processes and homes."""
+    accounts = [account for account in pwd.getpwall() if account.pw_name.startswith(prefix)]
+    uids = {account.pw_uid for account in accounts}
+    wait_for("the accounts' processes to end", lambda: not _end(uids), 30)
+    for account in accounts:
+        subprocess.run(["userdel", "--remove", account.pw_name], capture_output=True, check=True)
+    for group in [group.gr_name for group in grp.getgrall() if group.gr_name.startswith(prefix)]:
+        subprocess.run(["groupdel", group], check=True)
+
+
+def _remove_left_over() -> None:
+    """What a run that was killed could not remove: its process is no more."""
+    for account in pwd.getpwall():
+        left = re.match(r"tc(\d+)-", account.pw_name)
+        if left and not Path("/proc", left[1]).exists():
+            _remove_accounts(left[0])
 
 
 def _plain() -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +95,6 @@ def tree(place: Path, files: dict[str, bytes], says: str) -> Step:
     def do() -> None:
         for path in stale():
             path.unlink()
-        shutil.rmtree(place / "__pycache__", ignore_errors=True)
         for name in missing():
             path = place / name
             path.parent.mkdir(parents=True, exist_ok=True)
