@@ -220,7 +220,11 @@ class LabBox:
             if (ROOT / name).is_file():
                 (self.checkout / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / name, self.checkout / name)
-        rows = [(ADA, "Ada L.", "student"), (BEN, "Ben", "student"), (INES, "Ines", "instructor")]
+        rows = [
+            (ADA, "Ada L.", "student"),
+            (BEN, "Ben O.", "student"),
+            (INES, "Ines", "instructor"),
+        ]
         roster = "".join(f"{self.name(who)},{full},{role}\n" for who, full, role in rows)
         (self.checkout / "roster.csv").write_text("username,name,role\n" + roster)
 
