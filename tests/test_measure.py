@@ -60,8 +60,18 @@ def test_without_a_card_nothing_is_timed_and_the_expectation_is_marked_as_one(no
     assert result.timings == ()
     assert "there is no GPU here" in repr(result)
     assert "Expected on a GPU: 80–90 % of peak" in repr(result)
+    # 12 · 1024 bytes over 716.8 GB/s
+    assert "the roof of the RTX 4080: no kernel needs less than 0.0171 µs at n = 1,024" in repr(
+        result
+    )
     assert gpu("a table") is False
     assert "Expected on a GPU: a table" in capsys.readouterr().out
+
+
+def test_without_a_card_operations_set_the_predicted_pace_where_they_weigh_more(no_card):
+    rates = dict(bytes_of=lambda n: 6 * n * n, flop_of=lambda n: 2 * n**3, expect="")
+    # 2 · 4096³ operations over 97.5 TFLOP/s, where the bytes would take 0.14 ms
+    assert "1.41 ms at n = 4,096" in repr(measure(never, (4096,), **rates))
 
 
 def test_the_interpreter_is_never_timed(monkeypatch):

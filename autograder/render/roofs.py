@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["roofline"]
 
-_FEW = 6  # points with their names beside them; more get numbers and a list
-
 Placed = tuple[float, float, str, bool]
 
 
@@ -37,8 +35,9 @@ def roofline(
     attains. Roof: min(peak, intensity × bandwidth), Williams, Waterman and Patterson, 2009.
 
     ``shares`` adds a list below: rows with ``label``, ``band`` (two shares of the roof),
-    ``predicted`` (a share) and ``marks``, a mapping of names to measured shares, the kernel's own
-    first. Points then carry the row's number, in the order in which they come.
+    ``predicted`` (a share), ``own``, the share that the kernel itself was measured at, or None, and
+    ``marks``, those of its rivals by name. Points then carry the row's number, in the order in
+    which they come.
     """
     bandwidth, peak = float(card["bandwidth"]) / 1e3, float(card["peak"])  # TB/s, TFLOP/s
     ridge = peak / bandwidth
@@ -60,7 +59,7 @@ def roofline(
         figure = style.new_figure(3.6 + tall, title, said)
         if shares:
             axes, below = figure.subplots(2, 1, height_ratios=[3.6, tall])
-            _shares(below, shares)
+            _shares(figure, below, shares)
         else:
             axes = figure.subplots()
         axes.set_xscale("log")
@@ -79,7 +78,9 @@ def roofline(
         axes.set_ylabel("TFLOP/s")
         for point, (x, _, _, _) in zip(points, placed, strict=True):
             if "band" in point:
-                axes.plot([x, x], point["band"], color=style.READ, linewidth=5, alpha=0.6, zorder=2)
+                axes.plot(
+                    [x, x], point["band"], color=style.READ, linewidth=5, alpha=0.6, zorder=1.5
+                )
         if shares:
             _numbers(axes, placed)
         else:
@@ -112,81 +113,74 @@ def _ceilings(axes: Axes, ceilings: Iterable, bandwidth: float, peak: float, low
         start, end = (low, top / width) if gbs else (top / width, high)
         look = dict(color=style.MUTED, linewidth=1.0, linestyle="--", zorder=1)
         axes.plot([start, end], [min(top, start * width), min(top, end * width)], **look)
-        at = (np.sqrt(start * min(end, peak / width)), 0.0) if gbs else (high / 1.1, top / 1.35)
-        y = at[0] * width / 2.0 if gbs else at[1]
-        side = "left" if gbs else "right"
-        axes.text(at[0], y, words, ha=side, va="top", fontsize=8.3, color=style.MUTED)
+        x = np.sqrt(start * end) if gbs else 1.15 * start
+        y = x * width / 2 if gbs else top / 1.2
+        axes.text(x, y, words, ha="left", va="top", fontsize=8.3, color=style.MUTED)
 
 
 def _numbers(axes: Axes, placed: list[Placed]) -> None:
-    """Markers that carry a number. Those that would cover one another stand side by side, with a
-    line to where they belong."""
+    """Markers that carry a number. One that would cover another moves down, with a line back to
+    where it belongs."""
     taken: list[tuple[float, float]] = []
     for number, (x, y, _, hollow) in enumerate(placed, 1):
-        at, step = x, 0
-        while any(abs(np.log10(at / s)) < 0.12 and abs(np.log10(y / t)) < 0.12 for s, t in taken):
-            step += 1
-            at = x * 10 ** (0.125 * step)
-        taken.append((at, y))
-        if at != x:
-            axes.plot([x, at], [y, y], color=style.OUTSIDE, linewidth=0.8, zorder=2)
-        _marker(axes, at, y, hollow, size=13)
+        at = y
+        while any(abs(np.log10(x / s)) < 0.13 and abs(np.log10(at / t)) < 0.22 for s, t in taken):
+            at /= 1.08
+        taken.append((x, at))
+        if at != y:
+            axes.plot([x, x], [y, at], color=style.OUTSIDE, linewidth=0.8, zorder=2)
+        axes.plot([x], [y], ".", color=style.OUTSIDE, markersize=4, zorder=3)
+        _marker(axes, x, at, hollow, size=13)
         ink = style.OUTSIDE if hollow else style.PAPER
         look = dict(ha="center", va="center_baseline", fontsize=7.5, weight="bold", color=ink)
-        axes.text(at, y, str(number), zorder=4, **look)
+        axes.text(x, at, str(number), zorder=4, **look)
 
 
-def _shares(axes: Axes, rows: Sequence[Mapping]) -> None:
+_SHAPES = "Ds^vPX"  # of rivals, in the order in which they come
+
+
+def _shares(figure: Figure, axes: Axes, rows: Sequence[Mapping]) -> None:
     """One line a row: its number and name, the band, the prediction, what was measured."""
-    shapes = dict(zip(("D", "s", "^", "v", "P"), range(5), strict=True))
-    names: dict[str, str] = {}
+    shapes: dict[str, str] = {}
     top = 1.05
     for y, row in enumerate(rows):
-        marks = dict(row.get("marks", {}))
-        own = next(iter(marks), None)
         low, high = row["band"]
         axes.barh([y], [high - low], left=low, height=0.62, color=style.READ, alpha=0.6)
         axes.plot([0, 1], [y, y], color=style.CELL, linewidth=0.6, zorder=0)
         _marker(axes, row["predicted"], y, True, size=7)
-        for name, share in marks.items():
+        for name, share in row["marks"].items():
             top = max(top, share + 0.05)
-            if name == own:
-                _marker(axes, share, y, False, size=7)
-            else:
-                shape = names.setdefault(name, list(shapes)[len(names) % len(shapes)])
-                axes.plot([share], [y], shape, color=style.INK, markersize=5, zorder=2)
+            shape = shapes.setdefault(name, _SHAPES[len(shapes) % len(_SHAPES)])
+            axes.plot([share], [y], shape, color=style.INK, markersize=5, zorder=3)
+        if row["own"] is not None:
+            _marker(axes, row["own"], y, False, size=7)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, top)
     style.bare(axes, "bottom left")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    labels = [f"{i}  {neutral(row['label'], 30)}" for i, row in enumerate(rows, 1)]
+    labels = [f"{neutral(row['label'], 30)}  {i}" for i, row in enumerate(rows, 1)]
     axes.set_yticks(range(len(rows)), labels)
-    axes.set_xticks(np.arange(0, top, 0.2), [f"{x:.0%}" for x in np.arange(0, top, 0.2)])
+    ticks = np.arange(0, top, 0.2)
+    axes.set_xticks(ticks, [f"{100 * x:.0f} %" for x in ticks])
     axes.plot([1, 1], [-0.6, len(rows) - 0.4], color=style.INK, linewidth=1.4)
     axes.set_xlabel("share of the roof: the least time that the task can take, over the time")
-    _key(axes, names, any(row.get("marks") for row in rows))
+    _key(figure, shapes, any(row["own"] is not None for row in rows))
 
 
-def _key(axes: Axes, names: Mapping[str, str], measured: bool) -> None:
+def _key(figure: Figure, shapes: Mapping[str, str], measured: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    own = dict(color=style.OUTSIDE, linestyle="none", markersize=7, markeredgewidth=1.6)
-    handles = [
-        Line2D([], [], marker="o", markerfacecolor="none", label="predicted, at best", **own)
-    ]
+    look = dict(color=style.OUTSIDE, linestyle="none", markersize=7, markeredgewidth=1.6)
+    hollow = look | {"marker": "o", "markerfacecolor": "none"}
+    handles = [Line2D([], [], label="predicted: this kernel's roof", **hollow)]
     if measured:
-        handles.append(Line2D([], [], marker="o", label="measured", **own))
-    handles += [
-        Line2D([], [], marker=shape, color=style.INK, linestyle="none", markersize=5, label=name)
-        for name, shape in names.items()
-    ]
+        handles.append(Line2D([], [], marker="o", label="measured", **look))
     handles.append(Patch(color=style.READ, alpha=0.6, label="expected of a good kernel"))
-    look = dict(
-        loc="upper center", bbox_to_anchor=(0.42, -0.9 / max(2, 0.28 * len(axes.get_yticks())))
-    )
-    axes.legend(handles=handles, ncols=4, **look)
+    dark = dict(color=style.INK, linestyle="none", markersize=5)
+    handles += [Line2D([], [], marker=shape, label=name, **dark) for name, shape in shapes.items()]
+    figure.legend(handles=handles, loc="outside lower left", ncols=4)
 
 
 def _points(axes: Axes, placed: list[Placed], low: float, high: float) -> None:

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from autograder.ir.cards import card
+
 __all__ = ["Measured", "Timing", "TritonMissing", "gpu", "measure", "peak_bytes", "versions"]
 
 
@@ -144,11 +146,12 @@ def measure(
     all that, with clocks and versions.
 
     Without a GPU, or with TRITON_INTERPRET set, ``rivals`` is not called. Then ``timings`` is empty
-    and ``note`` says why and what was expected.
+    and ``note`` says why, what was expected, and what the roofline predicts.
     """
     refusal = _refusal()
     if refusal:
-        return Measured((), note=f"{refusal}\nExpected on a GPU: {expect}")
+        said = _roof_times(sizes, bytes_of, flop_of, dtype)
+        return Measured((), note=f"{refusal}\nExpected on a GPU: {expect}\n{said}")
 
     # Only here: without Triton or on another system, versions() must have its say first.
     import torch
@@ -191,6 +194,26 @@ def measure(
     if save:
         Path(save).write_text(json.dumps(about() | asdict(found), indent=1), encoding="utf-8")
     return found
+
+
+def _roof_times(
+    sizes: Sequence[int],
+    bytes_of: Callable[[int], int],
+    flop_of: Callable[[int], float] | None,
+    dtype: str,
+) -> str:
+    """One line: the least times that the default card's roof allows, which is a prediction."""
+    from lab_setup.roofline.model import peak_of
+
+    row = card()
+    times = []
+    for size in sizes:
+        seconds = bytes_of(size) / (row.bandwidth * 1e9)
+        if flop_of:
+            seconds = max(seconds, flop_of(size) / (peak_of(dtype, row) * 1e12))
+        text = f"{1e6 * seconds:.3g} µs" if seconds < 1e-3 else f"{1e3 * seconds:.3g} ms"
+        times.append(f"{text} at n = {size:,}")
+    return f"Predicted, the roof of the {row.name}: no kernel needs less than {', '.join(times)}."
 
 
 def _timing(

@@ -24,7 +24,7 @@ def figure_of(record: dict[str, Any]) -> Figure:
         operations = row["work"]["dot"] + row["work"]["elementwise"]
         speeds = [operations / ms / 1e9 for ms in row["band"]]  # TFLOP/s
         times = {timing["name"]: timing["ms"] for timing in row["measured"]}
-        own = times.get("triton")
+        own = times.pop("triton", None)
         points.append(
             {
                 "label": row["label"],
@@ -39,6 +39,7 @@ def figure_of(record: dict[str, Any]) -> Figure:
                 "label": row["label"],
                 "predicted": row["least_ms"] / row["ms"],
                 "band": sorted(row["least_ms"] / ms for ms in row["band"]),
+                "own": row["least_ms"] / own if own else None,
                 "marks": {name: row["least_ms"] / ms for name, ms in times.items()},
             }
         )
