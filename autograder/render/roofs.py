@@ -113,9 +113,12 @@ def _ceilings(axes: Axes, ceilings: Iterable, bandwidth: float, peak: float, low
         start, end = (low, top / width) if gbs else (top / width, high)
         look = dict(color=style.MUTED, linewidth=1.0, linestyle="--", zorder=1)
         axes.plot([start, end], [min(top, start * width), min(top, end * width)], **look)
-        x = np.sqrt(start * end) if gbs else 1.15 * start
-        y = x * width / 2 if gbs else top / 1.2
-        axes.text(x, y, words, ha="left", va="top", fontsize=8.3, color=style.MUTED)
+        if gbs:
+            x = np.sqrt(start * end)
+            place = dict(x=x, y=x * width / 2, ha="left", va="top")
+        else:  # above the roof, where no point can be
+            place = dict(x=high / 1.1, y=1.25 * peak, ha="right", va="bottom")
+        axes.text(s=f"dashed: {words}", fontsize=8.3, color=style.MUTED, **place)
 
 
 def _numbers(axes: Axes, placed: list[Placed]) -> None:
@@ -124,15 +127,15 @@ def _numbers(axes: Axes, placed: list[Placed]) -> None:
     taken: list[tuple[float, float]] = []
     for number, (x, y, _, hollow) in enumerate(placed, 1):
         at = y
-        while any(abs(np.log10(x / s)) < 0.13 and abs(np.log10(at / t)) < 0.22 for s, t in taken):
+        while any(abs(np.log10(x / s)) < 0.15 and abs(np.log10(at / t)) < 0.26 for s, t in taken):
             at /= 1.08
         taken.append((x, at))
         if at != y:
             axes.plot([x, x], [y, at], color=style.OUTSIDE, linewidth=0.8, zorder=2)
         axes.plot([x], [y], ".", color=style.OUTSIDE, markersize=4, zorder=3)
-        _marker(axes, x, at, hollow, size=13)
+        _marker(axes, x, at, hollow, size=11)
         ink = style.OUTSIDE if hollow else style.PAPER
-        look = dict(ha="center", va="center_baseline", fontsize=7.5, weight="bold", color=ink)
+        look = dict(ha="center", va="center_baseline", fontsize=6.8, weight="bold", color=ink)
         axes.text(x, at, str(number), zorder=4, **look)
 
 
