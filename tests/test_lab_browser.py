@@ -173,12 +173,18 @@ def _work(ada: Visit) -> None:
     ada.listed("fetched").wait_for()
 
     page.goto(f"{ada.home}/lab/tree/{NOTEBOOK}")
-    page.locator(".jp-Notebook .jp-Cell", has_text="Assignment 02").first.click()
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for(state="attached")
-    page.keyboard.press("Escape")
-    for _ in range(4):  # the title, versions, imports, the exercise's text
-        page.keyboard.press("Shift+Enter")
-    page.keyboard.press("Enter")
+    imports = page.locator(".jp-CodeCell", has_text="import triton.language as tl").first
+
+    def runs() -> bool:
+        """JupyterLab drops what is run before its kernel is there, so ask until a number shows."""
+        imports.locator(".cm-content").click()
+        page.keyboard.press("ControlOrMeta+Enter")
+        page.wait_for_timeout(1000)
+        prompt = imports.locator(".jp-InputPrompt").first.inner_text()
+        return re.search(r"[*\d]", prompt) is not None
+
+    wait_for("a kernel", runs, PATIENCE)
+    page.locator(".jp-CodeCell", has_text="def add_kernel").first.locator(".cm-content").click()
     page.keyboard.press("ControlOrMeta+A")
     page.keyboard.insert_text(solution())
     page.keyboard.press("Shift+Enter")
