@@ -77,7 +77,8 @@ def _lab() -> dict[str, bytes]:
 
 
 def _grading() -> dict[str, bytes]:
-    files = {"nbgrader_config.py": (ROOT / "nbgrader_config.py").read_bytes()}
+    # The judge's sandbox shows lab_setup beside autograder, as the students' package has it.
+    files = {"nbgrader_config.py": (ROOT / "nbgrader_config.py").read_bytes()} | _lab()
     for folder in ("autograder", "course"):
         for path in sorted((ROOT / folder).rglob("*.*")):
             if path.is_file() and path.suffix != ".pyc":
