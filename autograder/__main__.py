@@ -81,8 +81,11 @@ def _add_grade(commands) -> None:
 
 
 def _add_audit(commands) -> None:
-    audit = commands.add_parser("audit", help="grade zeros, constants, inputs …: all must fail")
-    audit.add_argument("ids", metavar="ID", nargs="*", help="exercises (default: all)")
+    audit = commands.add_parser("audit", help="grade the graders: right and wrong answers, mutants")
+    audit.add_argument("ids", metavar="ID", nargs="*", help="exercises, or units (default: all)")
+    audit.add_argument("--sample", type=int, metavar="N", help="N answers an exercise, not all")
+    audit.add_argument("--workers", type=int, help="processes on this machine (default: all cores)")
+    audit.add_argument("--json", action="store_true", help="print a JSON object")
     audit.set_defaults(run=_audit)
 
 
@@ -102,9 +105,9 @@ def _grade(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from autograder.grading.audit import audit_command
+    from autograder.grading.audit_report import audit_command
 
-    return audit_command(options.ids)
+    return audit_command(options)
 
 
 if __name__ == "__main__":

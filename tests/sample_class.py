@@ -14,23 +14,16 @@ from pathlib import Path
 import nbformat
 
 from autograder import exercises
+from autograder.grading import corpus
 from autograder.grading.submission import canonical
 
-HERE = Path(__file__).parent / "submissions"
 CHECKOUT = Path(__file__).parents[1]
 
 
 def solutions(kind: str, exercise: str) -> dict[str, str]:
     """name → text of the files of ``kind`` ("right", "wrong") for an exercise, sorted."""
-    start = _start(exercise)
-    # 05_matmul_bias_gelu_plain.py begins like a file of 05.matmul, and is none.
-    longer = tuple(_start(id) for id in exercises.ids() if id.startswith(f"{exercise}_"))
-    files = [f for f in sorted((HERE / kind).glob(f"{start}*.py")) if not f.name.startswith(longer)]
-    return {file.stem.removeprefix(start): file.read_text(encoding="utf-8") for file in files}
-
-
-def _start(exercise: str) -> str:
-    return exercise.replace(".", "_") + "_"
+    files = corpus.solutions(kind, exercise)
+    return {name: path.read_text(encoding="utf-8") for name, path in files.items()}
 
 
 def answers(assignment: str, right: bool = True) -> str:

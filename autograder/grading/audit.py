@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from autograder import exercises
 from autograder.floats import held, is_float, rounded
+from autograder.grading import course as course_directory
 from autograder.judging import inputs_of
 from autograder.records import Case, CouldNotCheck, Exercise, Output, Rejected, Run
 from autograder.verdict import judge_case
@@ -119,16 +119,13 @@ def audit_quiz(exercise: Exercise, key: dict) -> dict[str, float]:
     }
 
 
-def audit_command(ids: Sequence[str]) -> int:
-    """Print a table; 0 when every wrong answer failed and every right one passed, else 1."""
-    from autograder.grading import course as course_directory
-
-    chosen = [exercises.get(id) for id in ids or exercises.ids()]
+def blind(chosen: Sequence[Exercise]) -> tuple[Table, list[Text], int]:
+    """A table of (caught, of) by exercise and kind of answer, a line a quiz, and how many kinds of
+    answer got through."""
     try:
         course = course_directory.find()
     except Rejected:
         course = None
-    console = Console()
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("", "right", *WRONG):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
@@ -149,13 +146,7 @@ def audit_command(ids: Sequence[str]) -> int:
             passed = total - caught if name == "right" else caught
             cells.append(Text(f"{passed}/{total}", "green" if good else "bold red"))
         table.add_row(exercise.id, *cells)
-    console.print("Cases: right answers that pass; wrong answers that fail, where they are wrong.")
-    console.print(table)
-    for line in quizzes:
-        console.print(line)
-    said = "Every wrong answer failed." if not faults else f"{faults} kinds of answer got through."
-    console.print(said, style="green" if not faults else "bold red")
-    return 1 if faults else 0
+    return table, quizzes, faults
 
 
 def _quiz_words(exercise: Exercise, key: dict | None) -> tuple[bool, str]:

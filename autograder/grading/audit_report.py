@@ -1,0 +1,155 @@
+"""The ``audit`` command: the graders' own grade, as tables or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from autograder import exercises
+from autograder.grading import audit
+from autograder.grading.corpus import Answer, Said, corpus, judged, sample
+from autograder.records import Exercise, Rejected
+
+
+def audit_command(options: argparse.Namespace) -> int:
+    """0 when every wrong answer failed and every right one passed, else 1. Raises Rejected."""
+    for name in ("sample", "workers"):
+        if getattr(options, name) is not None and getattr(options, name) < 1:
+            raise Rejected(f"--{name} takes a number from 1 on.")
+    start = time.monotonic()
+    chosen = _chosen(options.ids)
+    console = Console(stderr=options.json)
+    table, quizzes, through = audit.blind(chosen)
+    console.print("Blind answers: right ones that pass; wrong ones that fail, where they differ.")
+    console.print(table, *quizzes, sep="\n")
+    answers: list[Answer] = []
+    for exercise in chosen:
+        if exercise.machine != "quiz":
+            answers += sample(list(corpus(exercise.id)), options.sample)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, auto_refresh=False
+    ) as bar:  # by hand: its thread would not survive the forks
+        task = bar.add_task("Judging answers", total=len(answers))
+
+        def done(_: Said) -> None:
+            bar.update(task, advance=1, refresh=True)
+
+        said = judged(answers, options.workers, done)
+    record = as_json(said) | {"blind_through": through, "seconds": time.monotonic() - start}
+    if options.json:
+        json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
+        print()
+    else:
+        for line in (*_tables(said), *_words(record)):
+            console.print(line)
+    return 1 if through or record["faults"] else 0
+
+
+def _chosen(ids: Sequence[str]) -> list[Exercise]:
+    """Exercises by id or by unit ("02"); all where none is named. Raises Rejected."""
+    chosen: list[str] = []
+    for id in ids or exercises.ids():
+        of_unit = [i for i in exercises.ids() if i.startswith(f"{id[:2]}.")]
+        chosen += of_unit if len(id) == 2 and of_unit else [exercises.get(id).id]
+    return [exercises.get(id) for id in dict.fromkeys(chosen)]
+
+
+# ---------------------------------------------------------------- counts
+
+
+def as_json(said: Sequence[Said]) -> dict:
+    """``{exercises: {id: counts}, aspects: {name: counts}, faults, other_reason, equivalent}``."""
+    ids = list(dict.fromkeys(s.answer.exercise for s in said))
+    wrong = [s for s in said if s.answer.aspects and not s.answer.equivalent]
+    aspects = list(dict.fromkeys(s.answer.aspects[0] for s in wrong))
+    killed = [s for s in wrong if not s.fault]
+    return {
+        "all": _counts(said),
+        "exercises": {id: _counts([s for s in said if s.answer.exercise == id]) for id in ids},
+        "aspects": {a: _counts([s for s in wrong if s.answer.aspects[0] == a]) for a in aspects},
+        "faults": [_line(s) | {"fault": s.fault} for s in said if s.fault],
+        "other_reason": [_line(s) for s in killed if not s.for_its_reason],
+        "equivalent": [
+            {"exercise": s.answer.exercise, "name": s.answer.name, "why": s.answer.equivalent}
+            for s in said
+            if s.answer.equivalent
+        ],
+    }
+
+
+def _counts(said: Sequence[Said]) -> dict:
+    def count(chosen: Callable[[Said], bool], good: Callable[[Said], bool]) -> list[int]:
+        members = [s for s in said if chosen(s)]
+        return [sum(map(good, members)), len(members)]
+
+    def wrong(s: Said) -> bool:
+        return bool(s.answer.aspects) and not s.answer.equivalent
+
+    return {
+        "right": count(lambda s: not s.answer.aspects, lambda s: not s.fault),
+        "wrong": count(lambda s: wrong(s) and not s.answer.mutant, lambda s: not s.fault),
+        "mutants": count(lambda s: wrong(s) and s.answer.mutant, lambda s: not s.fault),
+        "own_aspect_first": count(lambda s: wrong(s) and not s.fault, lambda s: s.for_its_reason),
+        "seen_by_public_cases": count(lambda s: wrong(s) and not s.fault, lambda s: s.public),
+        "equivalent": sum(bool(s.answer.equivalent) for s in said),
+        "seconds": round(sum(s.seconds for s in said), 1),
+    }
+
+
+def _line(s: Said) -> dict:
+    expected = list(s.answer.aspects)
+    line = {"exercise": s.answer.exercise, "name": s.answer.name, "expected": expected}
+    return line | {"outcome": s.outcome, "aspect": s.aspect, "message": s.message}
+
+
+# ---------------------------------------------------------------- words
+
+
+_HEADS = {"own_aspect_first": "own\naspect first", "seen_by_public_cases": "public cases\nsuffice"}
+
+
+def _tables(said: Sequence[Said]) -> list[Table]:
+    record = as_json(said)
+    tables = []
+    for name in ("exercises", "aspects"):
+        rows = record[name] | ({"all": record["all"]} if name == "exercises" else {})
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        table.add_column("" if name == "exercises" else "by aspect")
+        keys = [k for k in record["all"] if name == "exercises" or k != "right"]
+        for key in keys:
+            table.add_column(_HEADS.get(key, key), justify="right")
+        for row, counts in rows.items():
+            table.add_row(row, *(_cell(key, counts[key]) for key in keys))
+        tables.append(table)
+    return tables
+
+
+def _cell(key: str, count) -> Text:
+    if not isinstance(count, list):
+        return Text(f"{count:g}")
+    good, total = count
+    must = key in ("right", "wrong", "mutants")
+    return Text(f"{good}/{total}", "bold red" if must and good < total else "")
+
+
+def _words(record: dict) -> list[Text]:
+    lines = []
+    for row in record["other_reason"]:
+        words = f"{row['exercise']} {row['name']}: {row['aspect'] or row['outcome']} is named, not "
+        lines.append(Text(words + " or ".join(row["expected"]), "dim"))
+    for row in record["faults"]:
+        words = f"{row['exercise']} {row['name']}: {row['fault']}"
+        lines.append(Text(words + f" ({row['message']})" * bool(row["message"]), "bold red"))
+    number = len(record["faults"]) + record["blind_through"]
+    said = f"{number} answers were judged wrongly." if number else "Every answer got its verdict."
+    words = f"{said} {record['seconds']:.0f} s, {record['all']['seconds']:.0f} s of them computing."
+    return [*lines, Text(words, "bold red" if number else "green")]

@@ -1,0 +1,185 @@
+"""The corpus of an exercise, judged: right solutions, wrong ones, and mutants of the right ones.
+
+Every answer is judged in a forked process with limits, on the public cases; what passes them meets
+the hidden cases and the compile proof as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autograder import exercises
+from autograder.checking import check_functions
+from autograder.grading import course as course_directory
+from autograder.grading import forkserver, worker
+from autograder.grading.confine import Limits
+from autograder.grading.mutants import mutants
+from autograder.records import Rejected, aspect_of
+from autograder.solutions import load_solution
+
+SUBMISSIONS = Path(__file__).resolve().parents[2] / "tests" / "submissions"
+LIMITS = Limits(cpu=120, step=1200, wall=1200, memory=4 << 30, processes=4096, may_fork=True)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``aspects`` that may be named first, its own in front; none for a right one. ``name``: the
+    file and, of a mutant, its rule and place. ``equivalent``: why a mutant is no mistake."""
+
+    exercise: str
+    name: str
+    source: str
+    aspects: tuple[str, ...] = ()
+    mutant: bool = False
+    equivalent: str = ""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What became of an answer. ``aspect`` is the one named first, "" if it passed; ``public``:
+    the public cases were enough to see it."""
+
+    answer: Answer
+    outcome: str  # pass, fail, could_not_check; timeout, crash, output
+    aspect: str
+    message: str
+    public: bool
+    seconds: float
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with the grader, "" if nothing is."""
+        passed = self.outcome == "pass"
+        if not self.answer.aspects:
+            return "" if passed else "right, and failed"
+        if self.answer.equivalent:
+            return "" if passed else "listed as equivalent, and failed"
+        return "survived" if passed or self.outcome == "could_not_check" else ""
+
+    @property
+    def for_its_reason(self) -> bool:
+        return self.aspect in self.answer.aspects
+
+
+def solutions(kind: str, exercise: str) -> dict[str, Path]:
+    """name → file of ``kind`` ("right", "wrong") for an exercise, sorted. Raises Rejected."""
+    start = _start(exercise)
+    # 05_matmul_bias_gelu_plain.py begins like a file of 05.matmul, and is none.
+    longer = tuple(_start(id) for id in exercises.ids() if id.startswith(f"{exercise}_"))
+    if not SUBMISSIONS.is_dir():
+        raise Rejected("The audit reads tests/submissions/, which only a clone of the course has.")
+    files = sorted((SUBMISSIONS / kind).glob(f"{start}*.py"))
+    return {f.stem.removeprefix(start): f for f in files if not f.name.startswith(longer)}
+
+
+def _start(exercise: str) -> str:
+    return exercise.replace(".", "_") + "_"
+
+
+def corpus(exercise: str) -> Iterator[Answer]:
+    """Right solutions, wrong ones, mutants of the right ones; a mistake that an earlier style had
+    at the same place is left out."""
+    known = json.loads((SUBMISSIONS / "equivalent.json").read_text(encoding="utf-8"))
+    listed = known.get(exercise, {})
+    points = exercises.get(exercise).points
+    right = solutions("right", exercise)
+    for name, path in right.items():
+        yield Answer(exercise, name, path.read_text(encoding="utf-8"))
+    for name, path in solutions("wrong", exercise).items():
+        text = path.read_text(encoding="utf-8")
+        kind, *aspects = text.splitlines()[0].removeprefix("# expect: ").split()
+        yield Answer(exercise, name, text, (aspect_of(kind, points), *aspects))
+    seen = set()
+    for style in ["plain", *(set(right) - {"plain"})][:1]:
+        for m in mutants(right[style].read_text(encoding="utf-8")):
+            if (m.rule, m.place) not in seen:
+                seen.add((m.rule, m.place))
+                why = listed.get(m.rule, {}).get(m.place, "")
+                name = f"{style}: {m.rule}: {m.place}"
+                yield Answer(exercise, name, m.source, m.aspects, True, why)
+
+
+def sample(answers: Sequence[Answer], count: int | None) -> list[Answer]:
+    """``count`` of the answers, always the same ones, in their order; None: all."""
+
+    def drawn(answer: Answer) -> bytes:
+        return hashlib.sha256(f"{answer.exercise} {answer.name}".encode()).digest()
+
+    chosen = set(sorted(map(drawn, answers))[:count])
+    return [answer for answer in answers if drawn(answer) in chosen]
+
+
+# ---------------------------------------------------------------- judging
+
+
+def judged(
+    answers: Sequence[Answer],
+    workers: int | None = None,
+    done: Callable[[Said], None] = lambda said: None,
+) -> list[Said]:
+    """A ``Said`` for every answer, in their order; ``done`` gets each as it comes."""
+    said: dict[int, Said] = {}
+    with ProcessPoolExecutor(
+        workers or len(os.sched_getaffinity(0)), multiprocessing.get_context("fork"), _warm
+    ) as pool:
+        waiting = {pool.submit(_judged, answer): i for i, answer in enumerate(answers)}
+        for future in as_completed(waiting):
+            said[waiting[future]] = future.result()
+            done(said[waiting[future]])
+    return [said[i] for i in range(len(answers))]
+
+
+def _warm() -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    worker.prepare()
+
+
+def _judged(answer: Answer) -> Said:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "answer.py"
+        path.write_text(answer.source, encoding="utf-8")
+        end, data = forkserver.run_confined(
+            lambda emit, more: emit(_verdict(answer.exercise, str(path))), LIMITS, "limits"
+        )
+    if end.how == "ok":
+        return Said(answer, **json.loads(data), seconds=end.cpu)
+    return Said(answer, end.how, "", end.detail, True, end.cpu)
+
+
+def _verdict(id: str, path: str) -> dict:
+    sys.stdout = sys.stderr = io.StringIO()  # a fork has none of the files that they stood for
+    exercise = exercises.get(id)
+    points = exercise.points
+    try:
+        functions = load_solution(path)
+        result = check_functions(replace(exercise, compiled=None), functions)
+        public = result.verdict != "pass"
+        if not public:
+            hidden = _hidden(id)
+            result = check_functions(exercise, functions, hidden, orders=("forward", "reversed"))
+    except Rejected as error:  # the file itself is at fault
+        aspect = aspect_of(error.kind, points)
+        return {"outcome": "fail", "aspect": aspect, "message": str(error), "public": True}
+    first = result.findings[0] if result.findings else None
+    return {
+        "outcome": result.verdict,
+        "aspect": aspect_of(first.kind, points) if first else "",
+        "message": first.message if first else result.message,
+        "public": public,
+    }
+
+
+def _hidden(id: str):
+    checkout = course_directory.Course(SUBMISSIONS.parents[1])
+    table = checkout.hidden(exercises.assignment(id[:2]))
+    return course_directory.hidden_cases(id, table) or exercises.get(id).cases

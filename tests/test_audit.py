@@ -1,0 +1,127 @@
+"""The audit of the graders: its mutants, its counts, and a sample of it on every exercise."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import replace
+
+import pytest
+
+from autograder import exercises
+from autograder.__main__ import main
+from autograder.grading import corpus as rooms
+from autograder.grading.audit_report import as_json
+from autograder.grading.corpus import SUBMISSIONS, Answer, Said, corpus, judged, sample, solutions
+from autograder.grading.mutants import RULES, mutants
+
+ASKED = [id for id in exercises.ids() if solutions("right", id)]
+SAMPLE = 5  # answers of an exercise in CI; all of them: python -m autograder audit
+
+KERNEL = """
+@triton.jit
+def kernel(x_ptr, out_ptr, stride, n, B: tl.constexpr):
+    row = tl.program_id(0)  # ü: columns are bytes
+    cols = tl.arange(0, B)
+    x = tl.load(x_ptr + row * stride + cols, mask=cols < n, other=0.0)
+    tl.store(out_ptr + row * n + cols, x, mask=cols < n)
+"""
+
+
+@pytest.fixture(scope="module")
+def everything() -> dict[str, list[Answer]]:
+    return {id: list(corpus(id)) for id in ASKED}
+
+
+# ---------------------------------------------------------------- mutants
+
+
+def test_every_rule_changes_one_place_and_says_how_it_reads():
+    found = {(m.rule, m.place) for m in mutants(KERNEL)}
+    for rule, statement in (
+        ("load mask dropped", "x = tl.load(x_ptr + row * stride + cols)"),
+        ("store mask dropped", "tl.store(out_ptr + row * n + cols, x)"),
+        ("other dropped", "x = tl.load(x_ptr + row * stride + cols, mask=cols < n)"),
+        ("other altered", "x = tl.load(x_ptr + row * stride + cols, mask=cols < n, other=1.0)"),
+        ("comparison one wider", "tl.store(out_ptr + row * n + cols, x, mask=cols <= n)"),
+        ("offsets one on", "cols = tl.arange(0, B) + 1"),
+        ("stride forgotten", "x = tl.load(x_ptr + row + cols, mask=cols < n, other=0.0)"),
+        ("every program is the first", "row = 0"),
+    ):
+        assert (rule, f"kernel: {statement}") in found
+
+
+def test_mutants_are_python_and_no_two_are_the_same_program(everything):
+    for id, answers in everything.items():
+        texts = [a.source for a in answers if a.mutant]
+        trees = {ast.dump(ast.parse(text)) for text in texts}
+        assert len(trees) == len(texts) >= 10, id
+
+
+def test_every_rule_finds_something_to_change_somewhere(everything):
+    used = {a.name.split(": ")[1] for answers in everything.values() for a in answers if a.mutant}
+    assert used == {name for name, *_ in RULES}
+
+
+def test_there_are_enough_mutants_and_right_solutions(everything):
+    answers = [a for of_one in everything.values() for a in of_one]
+    assert sum(a.mutant and not a.equivalent for a in answers) >= 300
+    assert sum(not a.aspects for a in answers) >= 80
+
+
+def test_what_is_listed_as_equivalent_exists_and_has_a_reason(everything):
+    listed = json.loads((SUBMISSIONS / "equivalent.json").read_text(encoding="utf-8"))
+    for id, rules in listed.items():
+        found = {tuple(a.name.split(": ", 2)[1:]): a.equivalent for a in everything[id] if a.mutant}
+        for rule, places in rules.items():
+            for place, why in places.items():
+                assert found.get((rule, place)) == why != "", (id, rule, place)
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def test_a_sample_of_every_exercise_gets_its_verdict(everything):
+    """Few enough for CI, the same ones every time."""
+    answers = [a for id in ASKED for a in sample(everything[id], SAMPLE)]
+    assert [a for id in ASKED for a in sample(everything[id], SAMPLE)] == answers
+    said = judged(answers, 1)
+    assert [s.answer for s in said] == answers
+    assert [(s.answer.name, s.fault, s.message) for s in said if s.fault] == []
+    wrong = [s for s in said if s.answer.aspects and not s.answer.equivalent]
+    assert sum(s.for_its_reason for s in wrong) >= 0.9 * len(wrong)
+
+
+def test_a_grader_that_lets_all_pass_and_one_that_fails_all_are_found(monkeypatch):
+    right = Answer("02.add", "plain", solutions("right", "02.add")["plain"].read_text())
+    wrong = replace(right, name="mutant", aspects=("bounds",), mutant=True)
+    (passed,) = judged([wrong], 1)  # the right solution, called wrong
+    assert passed.fault == "survived" and passed.outcome == "pass"
+    (failed,) = judged([replace(right, source="add = None")], 1)
+    assert failed.fault == "right, and failed"
+    equal = Said(replace(wrong, equivalent="no ragged end"), "fail", "bounds", "", True, 0.0)
+    assert equal.fault == "listed as equivalent, and failed"
+    record = as_json([passed, failed, equal])
+    assert record["all"]["mutants"] == [0, 1] and record["all"]["right"] == [0, 1]
+    assert [row["fault"] for row in record["faults"]] == [
+        "survived",
+        "right, and failed",
+        "listed as equivalent, and failed",
+    ]
+
+
+def test_an_answer_that_never_ends_is_stopped(monkeypatch):
+    monkeypatch.setattr(rooms, "LIMITS", replace(rooms.LIMITS, cpu=1))
+    endless = Answer("02.add", "loop", "while True:\n    pass\n", ("values",), True)
+    (said,) = judged([endless], 1)
+    assert (said.outcome, said.fault, said.for_its_reason) == ("timeout", "", False)
+
+
+def test_the_command_says_what_it_found(capsys):
+    assert main(["audit", "01.add", "--sample", "3", "--workers", "1", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    counts = record["exercises"]["01.add"]
+    assert counts["right"][1] + counts["wrong"][1] + counts["mutants"][1] == 3
+    assert record["faults"] == [] and record["blind_through"] == 0
+    assert main(["audit", "01.add", "--sample", "0"]) == 1
+    assert capsys.readouterr().err == "--sample takes a number from 1 on.\n"
