@@ -35,15 +35,9 @@ def audit_command(options: argparse.Namespace) -> int:
         if exercise.machine != "quiz":
             answers += sample(list(corpus(exercise.id)), options.sample)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, auto_refresh=False
-    ) as bar:  # by hand: its thread would not survive the forks
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
         task = bar.add_task("Judging answers", total=len(answers))
-
-        def done(_: Said) -> None:
-            bar.update(task, advance=1, refresh=True)
-
-        said = judged(answers, options.workers, done)
+        said = judged(answers, options.workers, lambda _: bar.advance(task))
     record = as_json(said) | {"blind_through": through, "seconds": time.monotonic() - start}
     if options.json:
         json.dump(record, sys.stdout, indent=1, ensure_ascii=False)

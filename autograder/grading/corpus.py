@@ -126,13 +126,15 @@ def judged(
     answers: Sequence[Answer],
     workers: int | None = None,
     done: Callable[[Said], None] = lambda said: None,
+    limits: Limits = LIMITS,
 ) -> list[Said]:
-    """A ``Said`` for every answer, in their order; ``done`` gets each as it comes."""
+    """A ``Said`` for every answer, in their order; ``done`` gets each as it comes. Workers start
+    afresh (a fork of a process with threads may hang) and fork for every answer."""
     said: dict[int, Said] = {}
     with ProcessPoolExecutor(
-        workers or len(os.sched_getaffinity(0)), multiprocessing.get_context("fork"), _warm
+        workers or len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn"), _warm
     ) as pool:
-        waiting = {pool.submit(_judged, answer): i for i, answer in enumerate(answers)}
+        waiting = {pool.submit(_judged, answer, limits): i for i, answer in enumerate(answers)}
         for future in as_completed(waiting):
             said[waiting[future]] = future.result()
             done(said[waiting[future]])
@@ -144,12 +146,12 @@ def _warm() -> None:
     worker.prepare()
 
 
-def _judged(answer: Answer) -> Said:
+def _judged(answer: Answer, limits: Limits) -> Said:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "answer.py"
         path.write_text(answer.source, encoding="utf-8")
         end, data = forkserver.run_confined(
-            lambda emit, more: emit(_verdict(answer.exercise, str(path))), LIMITS, "limits"
+            lambda emit, more: emit(_verdict(answer.exercise, str(path))), limits, "limits"
         )
     if end.how == "ok":
         return Said(answer, **json.loads(data), seconds=end.cpu)
