@@ -105,9 +105,10 @@ def _grade(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
+    from autograder.checking import check_functions
     from autograder.grading.audit_report import audit_command
 
-    return audit_command(options)
+    return audit_command(options, check_functions)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 
 from autograder import exercises
 from autograder.__main__ import main
+from autograder.checking import check_functions
 from autograder.grading.audit_report import as_json
 from autograder.grading.corpus import (
     LIMITS,
@@ -93,7 +94,7 @@ def test_a_sample_of_every_exercise_gets_its_verdict(everything):
     """Few enough for CI, the same ones every time."""
     answers = [a for id in ASKED for a in sample(everything[id], SAMPLE)]
     assert [a for id in ASKED for a in sample(everything[id], SAMPLE)] == answers
-    said = judged(answers, 1)
+    said = judged(answers, check_functions, 1)
     assert [s.answer for s in said] == answers
     assert [(s.answer.name, s.fault, s.message) for s in said if s.fault] == []
     wrong = [s for s in said if s.answer.aspects and not s.answer.equivalent]
@@ -106,6 +107,7 @@ def test_wrong_verdicts_are_faults_and_what_never_ends_is_stopped():
     empty, endless = "add = None", "while True:\n    pass\n"
     passed, failed, stopped = judged(  # the right solution called wrong; wrong ones called right
         [wrong, replace(right, source=empty), replace(wrong, source=endless)],
+        check_functions,
         1,
         limits=replace(LIMITS, cpu=10),
     )

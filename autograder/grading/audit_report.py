@@ -19,7 +19,7 @@ from autograder.grading.corpus import Answer, Said, corpus, judged, sample
 from autograder.records import Exercise, Rejected
 
 
-def audit_command(options: argparse.Namespace) -> int:
+def audit_command(options: argparse.Namespace, check: Callable) -> int:
     """0 when every wrong answer failed and every right one passed, else 1. Raises Rejected."""
     for name in ("sample", "workers"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
@@ -37,7 +37,7 @@ def audit_command(options: argparse.Namespace) -> int:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
         task = bar.add_task("Judging answers", total=len(answers))
-        said = judged(answers, options.workers, lambda _: bar.advance(task))
+        said = judged(answers, check, options.workers, lambda _: bar.advance(task))
     record = as_json(said) | {"blind_through": through, "seconds": time.monotonic() - start}
     if options.json:
         json.dump(record, sys.stdout, indent=1, ensure_ascii=False)

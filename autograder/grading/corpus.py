@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograder import exercises
-from autograder.checking import check_functions
 from autograder.grading import course as course_directory
 from autograder.grading import forkserver, worker
 from autograder.grading.confine import Limits
@@ -124,17 +123,21 @@ def sample(answers: Sequence[Answer], count: int | None) -> list[Answer]:
 
 def judged(
     answers: Sequence[Answer],
+    check: Callable,
     workers: int | None = None,
     done: Callable[[Said], None] = lambda said: None,
     limits: Limits = LIMITS,
 ) -> list[Said]:
     """A ``Said`` for every answer, in their order; ``done`` gets each as it comes. Workers start
-    afresh (a fork of a process with threads may hang) and fork for every answer."""
+    afresh (a fork of a process with threads may hang) and fork for every answer. ``check`` is
+    ``checking.check_functions``, a room that looks into this one."""
     said: dict[int, Said] = {}
     with ProcessPoolExecutor(
         workers or len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn"), _warm
     ) as pool:
-        waiting = {pool.submit(_judged, answer, limits): i for i, answer in enumerate(answers)}
+        waiting = {
+            pool.submit(_judged, answer, check, limits): i for i, answer in enumerate(answers)
+        }
         for future in as_completed(waiting):
             said[waiting[future]] = future.result()
             done(said[waiting[future]])
@@ -146,29 +149,29 @@ def _warm() -> None:
     worker.prepare()
 
 
-def _judged(answer: Answer, limits: Limits) -> Said:
+def _judged(answer: Answer, check: Callable, limits: Limits) -> Said:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "answer.py"
         path.write_text(answer.source, encoding="utf-8")
         end, data = forkserver.run_confined(
-            lambda emit, more: emit(_verdict(answer.exercise, str(path))), limits, "limits"
+            lambda emit, more: emit(_verdict(answer.exercise, str(path), check)), limits, "limits"
         )
     if end.how == "ok":
         return Said(answer, **json.loads(data), seconds=end.cpu)
     return Said(answer, end.how, "", end.detail, True, end.cpu)
 
 
-def _verdict(id: str, path: str) -> dict:
+def _verdict(id: str, path: str, check: Callable) -> dict:
     sys.stdout = sys.stderr = io.StringIO()  # a fork has none of the files that they stood for
     exercise = exercises.get(id)
     points = exercise.points
     try:
         functions = load_solution(path)
-        result = check_functions(replace(exercise, compiled=None), functions)
+        result = check(replace(exercise, compiled=None), functions)
         public = result.verdict != "pass"
         if not public:
             hidden = _hidden(id)
-            result = check_functions(exercise, functions, hidden, orders=("forward", "reversed"))
+            result = check(exercise, functions, hidden, orders=("forward", "reversed"))
     except Rejected as error:  # the file itself is at fault
         aspect = aspect_of(error.kind, points)
         return {"outcome": "fail", "aspect": aspect, "message": str(error), "public": True}
