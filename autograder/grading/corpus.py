@@ -99,7 +99,7 @@ def corpus(exercise: str) -> Iterator[Answer]:
         kind, *aspects = text.splitlines()[0].removeprefix("# expect: ").split()
         yield Answer(exercise, name, text, (aspect_of(kind, points), *aspects))
     seen = set()
-    for style in ["plain", *(set(right) - {"plain"})][:1]:
+    for style in sorted(right, key=lambda name: (name != "plain", name))[:1]:
         for m in mutants(right[style].read_text(encoding="utf-8")):
             if (m.rule, m.place) not in seen:
                 seen.add((m.rule, m.place))
