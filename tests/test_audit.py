@@ -24,7 +24,9 @@ from autograder.grading.corpus import (
 )
 from autograder.grading.mutants import RULES, mutants
 
-ASKED = [id for id in exercises.ids() if solutions("right", id)]
+# Units whose surviving mutants have been read: each has a case or stands in equivalent.json.
+READ = ("01", "02", "03", "04", "05", "06")
+ASKED = [id for id in exercises.ids() if solutions("right", id) and id.startswith(READ)]
 SAMPLE = 2  # answers of an exercise in CI; all of them: python -m autograder audit
 
 KERNEL = """
