@@ -27,7 +27,6 @@ from rich.progress import Progress
 
 from lab_setup import gpulock
 from lab_setup.gpus import Gpu, gpus
-from lab_setup.hub.site import INSTALL_PROXY, Site
 
 __all__ = ["Line", "examine"]
 
@@ -246,6 +245,10 @@ def _disk(environ: dict[str, str]) -> Iterator[Line]:
 
 def _hub(environ: dict[str, str]) -> Iterator[Line]:
     """The course's hub, where one is set up."""
+    try:
+        from lab_setup.hub.site import INSTALL_PROXY, Site
+    except ModuleNotFoundError:
+        return  # students have no hub in their copy
     if not Path(environ.get("COURSE_SETTINGS") or Site.settings).exists():
         return
     try:

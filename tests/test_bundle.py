@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -119,6 +120,11 @@ def test_check_runs_from_the_unpacked_copy(unzipped, mask, status):
     done = run(unzipped, sys.executable, "-m", "autograder", "check", "01.add", "mine.py")
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_the_doctor_looks_over_a_students_machine(unzipped):
+    done = run(unzipped, sys.executable, "-m", "lab_setup", "doctor", "--json")
+    assert {line["subject"] for line in json.loads(done.stdout)} >= {"Python", "cards"}, done.stderr
 
 
 def test_hidden_cases_are_a_sentence_for_a_student(unzipped):
