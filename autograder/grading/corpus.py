@@ -86,8 +86,7 @@ def _start(exercise: str) -> str:
 
 
 def corpus(exercise: str) -> Iterator[Answer]:
-    """Right solutions, wrong ones, mutants of the right ones; a mistake that an earlier style had
-    at the same place is left out."""
+    """Right solutions, wrong ones, and mutants of one right one: the plain one, if there is."""
     known = json.loads((SUBMISSIONS / "equivalent.json").read_text(encoding="utf-8"))
     listed = known.get(exercise, {})
     points = exercises.get(exercise).points
@@ -98,14 +97,14 @@ def corpus(exercise: str) -> Iterator[Answer]:
         text = path.read_text(encoding="utf-8")
         kind, *aspects = text.splitlines()[0].removeprefix("# expect: ").split()
         yield Answer(exercise, name, text, (aspect_of(kind, points), *aspects))
-    seen = set()
-    for style in sorted(right, key=lambda name: (name != "plain", name))[:1]:
-        for m in mutants(right[style].read_text(encoding="utf-8")):
-            if (m.rule, m.place) not in seen:
-                seen.add((m.rule, m.place))
-                why = listed.get(m.rule, {}).get(m.place, "")
-                name = f"{style}: {m.rule}: {m.place}"
-                yield Answer(exercise, name, m.source, m.aspects, True, why)
+    style = "plain" if "plain" in right else next(iter(right))
+    # Statements that read alike, in one function, give mutants of one name: the first stands.
+    named: dict[str, Answer] = {}
+    for m in mutants(right[style].read_text(encoding="utf-8")):
+        why = listed.get(m.rule, {}).get(m.place, "")
+        name = f"{style}: {m.rule}: {m.place}"
+        named.setdefault(name, Answer(exercise, name, m.source, m.aspects, True, why))
+    yield from named.values()
 
 
 def sample(answers: Sequence[Answer], count: int | None) -> list[Answer]:
