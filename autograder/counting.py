@@ -33,11 +33,11 @@ class Counts:
     * ``dtype``: what ``tl.dot`` multiplies, "" where there is none.
     """
 
-    requested: int
-    fetched: int
-    written: int
-    dot: int
-    elementwise: int
+    requested: float
+    fetched: float
+    written: float
+    dot: float
+    elementwise: float
     dtype: str = ""
 
 

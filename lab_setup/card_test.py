@@ -26,18 +26,21 @@ def copy_kernel(source, target, n, BLOCK: tl.constexpr):
     tl.store(target + offsets, tl.load(source + offsets, mask=mask, other=0.0), mask=mask)
 
 
+def copy(source: torch.Tensor, target: torch.Tensor) -> None:
+    """Launches the copy of a contiguous tensor, 4 bytes an element, on a card."""
+    n = source.numel()
+    copy_kernel[(triton.cdiv(n, 4096),)](source, target, n, BLOCK=4096, num_warps=8)
+
+
 def main() -> None:
-    n = _BYTES // 4
-    source = torch.rand(n, device="cuda")
+    source = torch.rand(_BYTES // 4, device="cuda")
     target = torch.full_like(source, float("nan"))
-
-    def copy() -> None:
-        copy_kernel[(triton.cdiv(n, 4096),)](source, target, n, BLOCK=4096, num_warps=8)
-
-    copy()
+    copy(source, target)
     torch.testing.assert_close(target, source, rtol=0, atol=0)
     with hold(current(), tell=lambda text: None):
-        ms = triton.testing.do_bench(copy, warmup=50, rep=200, return_mode="median")
+        ms = triton.testing.do_bench(
+            lambda: copy(source, target), warmup=50, rep=200, return_mode="median"
+        )
     try:
         sheet = card(torch.cuda.get_device_name()).bandwidth
     except ValueError:

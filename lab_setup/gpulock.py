@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab_setup.gpus import owner
+from lab_setup.gpus import Process, owner
 
 __all__ = ["Queue", "hold", "queue"]
 
@@ -104,7 +104,7 @@ def _take(descriptor: int, uuid: str, tell: Callable[[str], object]) -> None:
         state = queue(uuid)
     before = len(state.waiting) + 1
     place = "you are next" if before == 1 else f"{before} are before you"
-    who = f"{owner(state.holder)} (process {state.holder})" if state.holder else "somebody"
+    who = Process(state.holder) if state.holder else "somebody"
     tell(f"Waiting for the card: {who} is measuring on it; {place}.")
     # The call that waits cannot be interrupted, so a thread makes it, on a descriptor of its own
     # number (the same lock): given up, it takes the lock, finds nobody there and lets it go.

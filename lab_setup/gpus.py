@@ -18,10 +18,9 @@ __all__ = ["Gpu", "Process", "current", "driver", "gpus", "owner"]
 
 @dataclass(frozen=True)
 class Process:
-    """A process that has memory on a card; ``memory`` in bytes, None where the driver hides it."""
+    """A process that has memory on a card, or its lock."""
 
     pid: int
-    memory: int | None
 
     def __str__(self) -> str:
         return f"{owner(self.pid)} (process {self.pid})"
@@ -29,7 +28,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One card. ``cc`` is the compute capability as one number, 89 for 8.9; memory in bytes.
+    """One card. ``cc`` is the compute capability as one number, 89 for 8.9; ``free``: bytes of memory.
 
     ``uuid`` names the card for good (``GPU-…``); ``index`` counts in the order of the PCI bus.
     """
@@ -38,7 +37,6 @@ class Gpu:
     uuid: str
     name: str
     cc: int
-    total: int
     free: int
     processes: tuple[Process, ...] = ()
 
@@ -84,7 +82,6 @@ def driver():
 
 def _gpu(index: int) -> Gpu:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
     running = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
     return Gpu(
@@ -92,7 +89,6 @@ def _gpu(index: int) -> Gpu:
         uuid=pynvml.nvmlDeviceGetUUID(handle),
         name=pynvml.nvmlDeviceGetName(handle),
         cc=10 * major + minor,
-        total=memory.total,
-        free=memory.free,
-        processes=tuple(Process(p.pid, p.usedGpuMemory) for p in running),
+        free=pynvml.nvmlDeviceGetMemoryInfo(handle).free,
+        processes=tuple(Process(p.pid) for p in running),
     )

@@ -27,7 +27,7 @@ def no_cards(monkeypatch):
 
 @pytest.fixture
 def one_card(monkeypatch):
-    card = Gpu(0, "GPU-0", "NVIDIA H200", 90, 1, 1, (Process(os.getpid(), None),))
+    card = Gpu(0, "GPU-0", "NVIDIA H200", 90, 1, (Process(os.getpid()),))
     monkeypatch.setattr(doctor, "gpus", lambda: (card,))
     return card
 

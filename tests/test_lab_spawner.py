@@ -15,7 +15,7 @@ from lab_setup.hub import spawner
 from lab_setup.hub.spawner import OneCard, choose
 
 GB = 1 << 30
-CARDS = tuple(Gpu(i, f"GPU-{i}", "NVIDIA GeForce RTX 4080", 89, 16 * GB, 15 * GB) for i in range(4))
+CARDS = tuple(Gpu(i, f"GPU-{i}", "NVIDIA GeForce RTX 4080", 89, 15 * GB) for i in range(4))
 
 
 class Server(Configurable):
@@ -144,7 +144,7 @@ def test_no_card_no_variable():
 
 
 def test_among_equals_the_card_with_the_most_free_memory():
-    cards = (Gpu(0, "a", "", 89, 16, 3), Gpu(1, "b", "", 89, 16, 9), Gpu(2, "c", "", 89, 16, 9))
+    cards = (Gpu(0, "a", "", 89, 3), Gpu(1, "b", "", 89, 9), Gpu(2, "c", "", 89, 9))
     assert choose(cards, []).uuid == "b"
     assert choose(cards, ["b"]).uuid == "c"
     assert choose(cards, ["b", "c"]).uuid == "a"

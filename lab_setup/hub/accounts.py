@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab_setup.hub.site import Site
+from lab_setup.hub.site import Site, members
 from lab_setup.hub.steps import Step
 
 __all__ = ["Person", "account_steps", "read_roster"]
@@ -76,11 +76,11 @@ def account_steps(site: Site, people: list[Person]) -> Iterator[Step]:
             lambda p=person: _add(site, p),
         )
     for role, group in groups.items():
-        members = sorted(p.username for p in people if p.role == role)
+        names = sorted(p.username for p in people if p.role == role)
         yield Step(
-            f"group {group}: {len(members)} members, as in the roster",
-            lambda g=group, m=members: sorted((_group(g) or _Nobody).gr_mem) == m,
-            _run("gpasswd", "--members", ",".join(members), group),
+            f"group {group}: {len(names)} members, as in the roster",
+            lambda g=group, n=names: members(g) == n,
+            _run("gpasswd", "--members", ",".join(names), group),
         )
 
 
@@ -102,10 +102,6 @@ def _add(site: Site, person: Person) -> None:
 def passwords(site: Site) -> Path:
     """The file of first passwords; delete it when they are handed out."""
     return site.settings / "first-passwords"
-
-
-class _Nobody:
-    gr_mem: tuple[str, ...] = ()
 
 
 def _group(name: str) -> grp.struct_group | None:

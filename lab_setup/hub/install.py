@@ -61,7 +61,7 @@ def steps(site: Site, people: list[Person]) -> Iterator[Step]:
     yield directory(site.package, 0o755)
     yield tree(site.package, contents(ROOT) | _lab(), "what students and the hub run")
     # Root's, so that the grading account cannot change the judge; group: that account alone.
-    yield _grading_directory(site)
+    yield directory(site.grading_package, 0o750, group=site.grader)
     yield tree(site.grading_package, _grading(), "judge, settings and hidden cases")
     yield from _course(site, people)
     yield directory(site.exchange, 0o1777)
@@ -84,25 +84,6 @@ def _grading() -> dict[str, bytes]:
             if path.is_file() and path.suffix != ".pyc":
                 files[path.relative_to(ROOT).as_posix()] = path.read_bytes()
     return files
-
-
-def _grading_directory(site: Site) -> Step:
-    import grp
-
-    plain = directory(site.grading_package, 0o750)
-
-    def group() -> int:
-        return grp.getgrnam(site.grader).gr_gid
-
-    def do() -> None:
-        plain.do()
-        os.chown(site.grading_package, 0, group())
-
-    return Step(
-        f"{plain.says}, group {site.grader}",
-        lambda: plain.done() and site.grading_package.stat().st_gid == group(),
-        do,
-    )
 
 
 def _course(site: Site, people: list[Person]) -> Iterator[Step]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lab_setup.gpus import Gpu
 
-__all__ = ["COURSE", "INSTALL_PROXY", "JUPYTER", "Site"]
+__all__ = ["COURSE", "INSTALL_PROXY", "JUPYTER", "Site", "members"]
 
 COURSE = "triton-course"  # nbgrader's course id, the grading service's name, the groups' endings
 # The version that our tests run with.
@@ -66,7 +66,7 @@ class Site:
                 continue
             kind, word = type(field.default), environ[name]
             try:
-                given[field.name] = int(word) if kind is int else type(field.default)(word)
+                given[field.name] = kind(word)
             except ValueError:
                 raise ValueError(f"{name} is {word!r}, and should be a whole number.") from None
             if isinstance(field.default, Path) and not given[field.name].is_absolute():
@@ -89,11 +89,11 @@ class Site:
 
     @property
     def students(self) -> list[str]:
-        return [f"student{i}" for i in range(1, 10)] if self.trial else _members(self.student_group)
+        return [f"student{i}" for i in range(1, 10)] if self.trial else members(self.student_group)
 
     @property
     def instructors(self) -> list[str]:
-        return ["instructor"] if self.trial else _members(self.instructor_group)
+        return ["instructor"] if self.trial else members(self.instructor_group)
 
     def config_path(self, user: str) -> str:
         """JUPYTER_CONFIG_PATH of a server: which extensions a role has, and nbgrader's settings."""
@@ -120,7 +120,7 @@ class Site:
 
     def pretend_cards(self) -> tuple[Gpu, ...]:
         return tuple(
-            Gpu(i, f"GPU-pretended-{i}", "pretended", 89, 16 << 30, 15 << 30)
+            Gpu(i, f"GPU-pretended-{i}", "pretended", 89, 15 << 30)
             for i in range(self.pretended_cards)
         )
 
@@ -134,7 +134,8 @@ class Site:
         return str(place)
 
 
-def _members(group: str) -> list[str]:
+def members(group: str) -> list[str]:
+    """Who is in a UNIX group, sorted; nobody where there is no such group."""
     try:
         return sorted(grp.getgrnam(group).gr_mem)
     except KeyError:

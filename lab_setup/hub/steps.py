@@ -5,6 +5,7 @@ A step that is done is skipped, so a second run changes nothing; a dry run print
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 from collections.abc import Callable, Iterable
@@ -39,21 +40,23 @@ def run(steps: Iterable[Step], dry: bool, say: Callable[[str], object] = print) 
     return changed
 
 
-def directory(place: Path, mode: int, owner: str = "root") -> Step:
-    """A directory with exactly this mode (``0o1777``) and owner."""
+def directory(place: Path, mode: int, owner: str = "root", group: str = "") -> Step:
+    """A directory with exactly this mode (``0o1777``), owner and, where it is named, group."""
 
     def done() -> bool:
         if not place.is_dir() or place.is_symlink():
             return False
         found = place.stat()
-        return found.st_mode & 0o7777 == mode and found.st_uid == _uid(owner)
+        right = found.st_mode & 0o7777 == mode and found.st_uid == _uid(owner)
+        return right and (not group or found.st_gid == grp.getgrnam(group).gr_gid)
 
     def do() -> None:
         place.mkdir(parents=True, exist_ok=True)
-        os.chown(place, _uid(owner), _gid(owner))
+        os.chown(place, _uid(owner), grp.getgrnam(group).gr_gid if group else _gid(owner))
         place.chmod(mode)
 
-    return Step(f"{place}: mode {mode:04o}, owner {owner}", done, do)
+    says = f"{place}: mode {mode:04o}, owner {owner}"
+    return Step(says + (f", group {group}" if group else ""), done, do)
 
 
 def text_file(place: Path, text: str, mode: int = 0o644) -> Step:

@@ -13,7 +13,7 @@ from typing import Any
 
 from autograder.ir.cards import Card
 from autograder.records import Tensor
-from lab_setup.roofline.model import Work, extrapolated, peak_of, work_of
+from lab_setup.roofline.model import Work, extrapolated, roof_ms, work_of
 
 __all__ = ["KERNELS", "CourseKernel", "counted", "least_ms"]
 
@@ -79,8 +79,7 @@ def counted(kernel: CourseKernel, function: Any, card: Card) -> Work:
 
 def least_ms(kernel: CourseKernel, card: Card) -> float:
     """The task's own roof: no kernel whatever can do it in fewer milliseconds on this card."""
-    memory = kernel.bytes / card.bandwidth / 1e6
-    return max(memory, kernel.flop / peak_of(kernel.dtype, card) / 1e9)
+    return roof_ms(kernel.bytes, kernel.flop, kernel.dtype, card)
 
 
 _ADD = 1 << 27  # elements

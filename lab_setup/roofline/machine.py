@@ -6,13 +6,13 @@ import os
 import platform
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import pynvml
 
 from autograder.ir.cards import Card, card
-from lab_setup.gpus import Gpu, driver, gpus
+from lab_setup.gpus import current, driver, gpus
+from lab_setup.roofline.measure import installed
 
 __all__ = ["about", "card_here", "others_on"]
 
@@ -35,9 +35,7 @@ def card_here() -> Card | None:
     try:
         row = card(seen.name)
     except ValueError:
-        row = _unknown(seen)
-    if row is None:
-        return None
+        return _unknown(seen)
     bandwidth = _bandwidth() or row.bandwidth
     return replace(row, sms=seen.multi_processor_count, bandwidth=bandwidth)
 
@@ -55,9 +53,8 @@ def _unknown(seen: Any) -> Card | None:
 
 def others_on(uuid: str) -> tuple[str, ...]:
     """The processes besides this one that have memory on a card, in words."""
-    mine = os.getpid()
-    here: list[Gpu] = [gpu for gpu in gpus() if gpu.uuid == uuid]
-    return tuple(str(p) for gpu in here for p in gpu.processes if p.pid != mine)
+    here = (p for gpu in gpus() if gpu.uuid == uuid for p in gpu.processes)
+    return tuple(str(p) for p in here if p.pid != os.getpid())
 
 
 def about() -> dict[str, Any]:
@@ -74,12 +71,12 @@ def about() -> dict[str, Any]:
             "celsius": _ask(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
             "driver": pynvml.nvmlSystemGetDriverVersion() if ready else None,
         }
-    packages = {"python": platform.python_version(), "cuda": torch.version.cuda}
-    for name in ("torch", "triton"):
-        try:
-            packages[name] = version(name)
-        except PackageNotFoundError:
-            packages[name] = getattr(torch, "__version__", "") if name == "torch" else ""
+    packages = {
+        "python": platform.python_version(),
+        "cuda": torch.version.cuda,
+        "torch": installed("torch") or torch.__version__,
+        "triton": installed("triton"),
+    }
     name = torch.cuda.get_device_name()
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return {"card": name, "date": date, "versions": packages, "state": seen}
@@ -87,14 +84,9 @@ def about() -> dict[str, Any]:
 
 def _handle():
     """The driver's handle of torch's card, or None."""
-    import torch
-
-    from lab_setup.gpus import current
-
-    if not torch.cuda.is_available():
-        return None
+    uuid = current()
     try:
-        return pynvml.nvmlDeviceGetHandleByUUID(current())
+        return pynvml.nvmlDeviceGetHandleByUUID(uuid) if uuid else None
     except pynvml.NVMLError:
         return None
 

@@ -82,16 +82,21 @@ def versions() -> str:
 
     found = [f"Python {platform.python_version()}"]
     for package in ("torch", "triton"):
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            found.append(f"{package} (version unknown)")
+        found.append(f"{package} {installed(package) or '(version unknown)'}")
     if torch.cuda.is_available():
         capability = torch.cuda.get_device_capability()
         found.append(f"{torch.cuda.get_device_name()}, compute capability {capability}")
     else:
         found.append("no GPU: kernels are checked on the CPU, GPU cells say what they would show")
     return " · ".join(found)
+
+
+def installed(package: str) -> str:
+    """The version of a package, or "" where it tells none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _refusal() -> str:
@@ -203,15 +208,13 @@ def _roof_times(
     dtype: str,
 ) -> str:
     """One line: the least times that the default card's roof allows, which is a prediction."""
-    from lab_setup.roofline.model import peak_of
+    from lab_setup.roofline.model import roof_ms
 
     row = card()
     times = []
     for size in sizes:
-        seconds = bytes_of(size) / (row.bandwidth * 1e9)
-        if flop_of:
-            seconds = max(seconds, flop_of(size) / (peak_of(dtype, row) * 1e12))
-        text = f"{1e6 * seconds:.3g} µs" if seconds < 1e-3 else f"{1e3 * seconds:.3g} ms"
+        ms = roof_ms(bytes_of(size), flop_of(size) if flop_of else 0.0, dtype, row)
+        text = f"{1e3 * ms:.3g} µs" if ms < 1 else f"{ms:.3g} ms"
         times.append(f"{text} at n = {size:,}")
     return f"Predicted, the roof of the {row.name}: no kernel needs less than {', '.join(times)}."
 

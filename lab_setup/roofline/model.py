@@ -7,30 +7,27 @@ been done; the slowest of these is the bound (Williams, Waterman and Patterson, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from autograder.counting import EFFECTIVE, Counts, counts
 from autograder.ir.cards import Card
 
-__all__ = ["Prediction", "Work", "above_roof", "extrapolated", "peak_of", "predict", "work_of"]
+__all__ = [
+    "Prediction",
+    "Work",
+    "above_roof",
+    "extrapolated",
+    "peak_of",
+    "predict",
+    "roof_ms",
+    "work_of",
+]
 
 
 @dataclass(frozen=True)
-class Work:
-    """What one call needs, over all its launches. Bytes, and single operations.
-
-    ``requested`` is what loads and stores ask for; ``fetched`` and ``written`` are what a model of
-    the L2 cache lets through to memory. ``dot``: operations of ``tl.dot`` on ``dtype``, two a
-    multiply-add; ``elementwise``: one a lane.
-    """
-
-    requested: float
-    fetched: float
-    written: float
-    dot: float
-    elementwise: float
-    dtype: str = ""
+class Work(Counts):
+    """What one call needs: counted, or continued from counts, which leaves whole numbers."""
 
     @property
     def memory(self) -> float:
@@ -76,10 +73,10 @@ def work_of(
     runs on each SM. ``share`` below 1: the call is a slice along a sum, such a share of the whole.
     """
     capacity = EFFECTIVE * card.l2_mb * 2**20
-    found: Counts = counts(
+    found = counts(
         function, arguments, at_once=card.sms, capacity=capacity, share=share, backward=backward
     )
-    return Work(*(getattr(found, field.name) for field in fields(Work)))
+    return Work(**asdict(found))
 
 
 def extrapolated(once: Work, twice: Work, times: float) -> Work:
@@ -89,8 +86,8 @@ def extrapolated(once: Work, twice: Work, times: float) -> Work:
         a, b = getattr(once, name), getattr(twice, name)
         return a + (b - a) * (times - 1)
 
-    numbers = ("requested", "fetched", "written", "dot", "elementwise")
-    return Work(*map(line, numbers), dtype=once.dtype)
+    numbers = {f.name: line(f.name) for f in fields(Work) if f.name != "dtype"}
+    return Work(**numbers, dtype=once.dtype)
 
 
 def peak_of(dtype: str, card: Card) -> float:
@@ -101,6 +98,11 @@ def peak_of(dtype: str, card: Card) -> float:
     if dtype == "int8" or (dtype.startswith("float8") and card.cc >= 89):
         return card.bf16_tflops * 2
     return card.bf16_tflops
+
+
+def roof_ms(nbytes: float, flop: float, dtype: str, card: Card) -> float:
+    """Milliseconds that these bytes and operations of ``tl.dot`` take at least."""
+    return max(nbytes / card.bandwidth / 1e6, flop / peak_of(dtype, card) / 1e9)
 
 
 def predict(work: Work, card: Card, band: tuple[float, float] = (0.8, 0.9)) -> Prediction:
