@@ -1,0 +1,2 @@
+"""The course's fast kernels, one subject a module. They answer the exercises: no part of the
+students' bundle."""
