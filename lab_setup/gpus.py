@@ -28,7 +28,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One card. ``cc`` is the compute capability as one number, 89 for 8.9; ``free``: bytes of memory.
+    """One card. ``cc`` is the compute capability as one number, 89 for 8.9; ``free`` in bytes.
 
     ``uuid`` names the card for good (``GPU-…``); ``index`` counts in the order of the PCI bus.
     """

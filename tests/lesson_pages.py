@@ -55,3 +55,23 @@ def shown(
     done = subprocess.run([sys.executable, page], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-2000:]
     return done
+
+
+def words_of(figure) -> list[str]:
+    """All that a figure says, text by text."""
+    texts = figure.findobj(lambda a: hasattr(a, "get_text"))
+    return [t.get_text() for t in texts if t.get_text()]
+
+
+def said_in(figure) -> str:
+    """The same in one line."""
+    return " ".join(words_of(figure))
+
+
+def names_are_defined(script: str, folder: Path) -> None:
+    """Fails with ruff's words where a script uses a name that it does not define."""
+    page = folder / "cells.py"
+    page.write_text(script, encoding="utf-8")
+    undefined = ["ruff", "check", "--isolated", "--select", "F821", str(page)]
+    done = subprocess.run([sys.executable, "-m", *undefined], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

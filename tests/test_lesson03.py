@@ -14,15 +14,12 @@ from autograder.eager import eager
 from autograder.records import CompileFacts, Rejected
 from autograder.render import lesson03, lesson04
 from autograder.render.style import svg
+from tests.lesson_pages import said_in
 
 
 def naive(x):
     e = torch.exp(x - x.amax(dim=1, keepdim=True))
     return e / e.sum(dim=1, keepdim=True)
-
-
-def words_of(figure) -> str:
-    return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
 
 
 # ---------------------------------------------------------------- counts
@@ -102,17 +99,17 @@ def test_facts_of_several_calls_come_in_their_order():
 
 
 def test_passes_are_drawn_with_their_sums():
-    softmax, norm = words_of(lesson03.passes()), words_of(lesson04.passes())
+    softmax, norm = said_in(lesson03.passes()), said_in(lesson04.passes())
     assert "eight times" in softmax and " 8 " in f" {softmax} " and "m = max of x" in softmax
     assert "seven times" in norm and "1/√" in norm
 
 
 def test_lanes_show_their_numbers_and_only_the_sums_that_are_asked_for():
     steps = {"x": [1.0, -2.0, -np.inf], "exp": [0.5, 0.25, 0.0]}
-    words = words_of(lesson03.lanes(steps, inside=2, title="a tail", sums=("exp",)))
+    words = said_in(lesson03.lanes(steps, inside=2, title="a tail", sums=("exp",)))
     assert "a tail" in words and "lane 2" in words and "beyond the row" in words
     assert "−2" in words and "−∞" in words and "0.75" in words
-    assert "sum" not in words_of(lesson03.lanes(steps, inside=2, title="a tail"))
+    assert "sum" not in said_in(lesson03.lanes(steps, inside=2, title="a tail"))
 
 
 def test_registers_say_where_the_compiler_spilled():
@@ -120,22 +117,22 @@ def test_registers_say_where_the_compiler_spilled():
         CompileFacts("k", "RTX 4080", 16, 101376, registers, spills, num_warps=4)
         for registers, spills in ((20, 0), (255, 236))
     ]
-    words = words_of(lesson03.registers(facts, [1024, 32768]))
+    words = said_in(lesson03.registers(facts, [1024, 32768]))
     assert "236 bytes spilled" in words and "4 warps" in words and "32 768" in words
 
 
 def test_the_running_sum_ends_at_the_sum_of_the_whole_row():
     row = [0.5, 1.5, 2.5, 0.2, 4.0]
-    words = words_of(lesson03.online(row, block=2))
+    words = said_in(lesson03.online(row, block=2))
     whole = f"{np.exp(np.array(row) - 4).sum():.3g}"
     assert words.count(whole) >= 2 and "s begins" in words
 
 
 def test_errors_are_drawn_by_type_and_by_width():
     sums = {"float16": [1.0, 2.0, 2.0], "float32": [1.0, 2.0, 3.0]}
-    words = words_of(lesson04.accumulation(sums, [1.0, 2.0, 3.0]))
+    words = said_in(lesson04.accumulation(sums, [1.0, 2.0, 3.0]))
     assert "float16" in words and "float32" in words
-    assert "fills its block" in words_of(lesson04.by_width([3, 4, 5], [0.3, 0.0, 0.2], [4, 4, 8]))
+    assert "fills its block" in said_in(lesson04.by_width([3, 4, 5], [0.3, 0.0, 0.2], [4, 4, 8]))
 
 
 def test_pictures_become_svg():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +15,13 @@ from autograder.render.lesson06_square import causal_blocks, square
 from autograder.render.questions import questions_text
 from autograder.render.style import svg
 from tests.device.cells import script_of_lesson
-from tests.lesson_pages import cells_of, shown
+from tests.lesson_pages import cells_of, names_are_defined, shown, words_of
 
 NAME = "06_flash_attention"
 TEXT = Path(__file__).resolve().parent.parent / f"course/lessons/{NAME}.py"
 
 SCRIPT = script_of_lesson(TEXT.read_text())
 MARK = "== the script of the GPU cells"
-
-
-def words_of(figure) -> list[str]:
-    texts = figure.findobj(lambda a: hasattr(a, "get_text"))
-    return [t.get_text() for t in texts if t.get_text()]
 
 
 @pytest.fixture(scope="module")
@@ -128,11 +121,7 @@ def test_gpu_cells_say_what_they_would_show_also_as_a_script(printed):
 def test_the_script_of_the_gpu_cells_holds_what_they_need(tmp_path):
     assert "def flash_attention_kernel" in SCRIPT and "def naive_attention" in SCRIPT
     assert "flash_backward" not in SCRIPT and "check(" not in SCRIPT and "render" not in SCRIPT
-    page = tmp_path / "cells.py"
-    page.write_text(SCRIPT, encoding="utf-8")
-    undefined = ["ruff", "check", "--isolated", "--select", "F821", str(page)]
-    done = subprocess.run([sys.executable, "-m", *undefined], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    names_are_defined(SCRIPT, tmp_path)
 
 
 def test_the_notebook_has_holes_where_the_solution_page_has_lines():

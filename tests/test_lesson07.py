@@ -22,7 +22,7 @@ from autograder.render.style import svg
 from lab_setup.roofline.measure import Measured, Timing
 from lab_setup.roofline.results import entries, note, table
 from tests.device.cells import script_of_lesson
-from tests.lesson_pages import cells_of, shown
+from tests.lesson_pages import cells_of, shown, words_of
 
 NAME = "07_measuring"
 TEXT = (Path(__file__).resolve().parent.parent / f"course/lessons/{NAME}.py").read_text()
@@ -196,11 +196,11 @@ def test_a_journal_refuses_what_it_cannot_read(tmp_path):
 def test_pictures_say_their_point():
     spans = [("host", "launch", 0, 17), ("card", "add", 17, 40), ("host", "wait", 17, 40)]
     figure = timeline({"a case": spans}, "a title")
-    words = [t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text"))]
+    words = words_of(figure)
     assert {"host", "card", "a case", "launching", "waiting for the card"} <= set(words)
     assert "emptying L2" not in words
     bars = answers(["2¹⁸"], {"do_bench": [5.0]}, [4.4])
-    assert "do_bench" in str([t.get_text() for t in bars.findobj(lambda a: hasattr(a, "get_text"))])
+    assert "do_bench" in str(words_of(bars))
     assert svg(figure).startswith("<svg") and svg(bars).startswith("<svg")
 
 

@@ -11,16 +11,11 @@ from autograder.render.lesson08 import interleaved, order_of_work, races, who_se
 from autograder.render.lesson08_questions import QUESTIONS
 from autograder.render.questions import questions_text
 from autograder.render.style import svg
-from tests.lesson_pages import cells_of, shown
+from tests.lesson_pages import cells_of, shown, words_of
 
 NAME = "08_debugging"
 TEXT = Path(__file__).resolve().parent.parent / f"course/lessons/{NAME}.py"
 HOLES = "== the cells with holes"
-
-
-def words_of(figure) -> list[str]:
-    texts = figure.findobj(lambda a: hasattr(a, "get_text"))
-    return [t.get_text() for t in texts if t.get_text()]
 
 
 @pytest.fixture(scope="module")

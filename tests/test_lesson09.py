@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import ml_dtypes
@@ -17,17 +15,12 @@ from autograder.render.lesson09_questions import QUESTIONS
 from autograder.render.questions import questions_text
 from autograder.render.style import svg
 from tests.device.cells import script_of_lesson
-from tests.lesson_pages import cells_of, shown
+from tests.lesson_pages import cells_of, names_are_defined, said_in, shown
 
 NAME = "09_production"
 TEXT = Path(__file__).resolve().parent.parent / f"course/lessons/{NAME}.py"
 SCRIPT = script_of_lesson(TEXT.read_text())
 MARK = "== the script of the GPU cells"
-
-
-def words_of(figure) -> str:
-    texts = figure.findobj(lambda a: hasattr(a, "get_text"))
-    return " ".join(t.get_text() for t in texts if t.get_text())
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +81,7 @@ def test_gpu_cells_say_what_they_would_show_also_as_a_script(printed):
 
 def test_the_script_of_the_gpu_cells_holds_what_they_need(tmp_path):
     assert "def capture" in SCRIPT and "tuned_row_sum_kernel" in SCRIPT and "render" not in SCRIPT
-    page = tmp_path / "cells.py"
-    page.write_text(SCRIPT, encoding="utf-8")
-    undefined = ["ruff", "check", "--isolated", "--select", "F821", str(page)]
-    done = subprocess.run([sys.executable, "-m", *undefined], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    names_are_defined(SCRIPT, tmp_path)
 
 
 def test_the_notebook_has_a_hole_where_the_solution_page_captures():
@@ -120,7 +109,7 @@ def test_the_lesson_gives_no_graded_answer_away():
 
 
 def test_formats_have_their_bits_and_their_range():
-    words = words_of(fp8_formats())
+    words = said_in(fp8_formats())
     largest = float(ml_dtypes.finfo(ml_dtypes.float8_e4m3fn).max)
     smallest = float(ml_dtypes.finfo(ml_dtypes.float8_e4m3fn).smallest_subnormal)
     assert f"e4m3: largest {largest:.0f}, smallest 2⁻⁹" in words and smallest == 2.0**-9
@@ -128,13 +117,13 @@ def test_formats_have_their_bits_and_their_range():
 
 
 def test_a_split_fills_the_card_and_a_second_round_waits():
-    sms, words = card("RTX 4080").sms, words_of(split_k(32, 4, 32))
+    sms, words = card("RTX 4080").sms, said_in(split_k(32, 4, 32))
     assert f"32 programs leave {sms - 32} of {sms} SMs" in words
     assert "SPLIT_K = 1: 32 steps" in words
     rounds = -(-32 * 4 // sms)
     assert f"SPLIT_K = 4: {rounds * 8} steps, {32 * 4 - sms} more programs wait" in words
     assert f"128 programs are more than {sms}, so 52 wait" in TEXT.read_text()
-    assert "SPLIT_K = 2: 16 steps" in words_of(split_k(32, 2, 32))
+    assert "SPLIT_K = 2: 16 steps" in said_in(split_k(32, 2, 32))
 
 
 def test_pictures_become_svg():

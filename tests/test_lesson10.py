@@ -11,7 +11,7 @@ from autograder.render.lesson10 import levels
 from autograder.render.lesson10_questions import QUESTIONS
 from autograder.render.questions import questions_text
 from autograder.render.style import svg
-from tests.lesson_pages import cells_of, shown
+from tests.lesson_pages import cells_of, shown, words_of
 
 NAME = "10_where_to_go_next"
 TEXT = (Path(__file__).resolve().parent.parent / f"course/lessons/{NAME}.py").read_text()
@@ -63,7 +63,7 @@ def test_the_words_and_places_of_the_course_page_are_there():
 
 
 def test_every_row_of_the_map_decides_no_less_than_the_one_above():
-    words = [t.get_text() for t in levels().findobj(lambda a: hasattr(a, "get_text"))]
+    words = words_of(levels())
     assert words.count("you") == 0 + 0 + 2 + 3 + 4 + 5 and words.count("library") == 5
     assert svg(levels()).startswith("<svg")
 

@@ -22,6 +22,7 @@ from lab_setup import gpulock, gpus
 from lab_setup.roofline import machine, turns
 from lab_setup.roofline import measure as measuring
 from lab_setup.roofline.measure import Measured, Timing, TritonMissing, gpu, measure, versions
+from tests.lesson_pages import said_in
 
 CARD = "NVIDIA GeForce RTX 4080"
 
@@ -268,19 +269,15 @@ def test_a_script_that_does_not_end_is_stopped_and_the_next_one_runs():
 # ---------------------------------------------------------------- pictures and questions
 
 
-def words_of(figure) -> str:
-    return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
-
-
 def test_the_last_block_is_drawn_with_its_numbers():
-    words = words_of(tail(98432, 1024))
+    words = said_in(tail(98432, 1024))
     for part in ("97 programs own 98 432 elements", "128", "896 without", "98 304", "99 327"):
         assert part in words
-    assert "without" not in words_of(tail(4096, 1024))
+    assert "without" not in said_in(tail(4096, 1024))
 
 
 def test_the_roof_has_predicted_points_and_says_so():
-    words = words_of(roof({"add": (1, 12), "fma_relu": (2, 16)}))
+    words = said_in(roof({"add": (1, 12), "fma_relu": (2, 16)}))
     assert "below 68 FLOP a byte" in words  # 48.7e12 / 716.8e9
     assert "add, 1/12 FLOP a byte (predicted)" in words
     assert "fma_relu, 2/16 FLOP a byte (predicted)" in words
@@ -289,10 +286,10 @@ def test_the_roof_has_predicted_points_and_says_so():
 def test_measured_points_are_told_apart_from_predictions():
     ran = (Timing("add", 2**20, 1.0, 1, 1, 300.0), Timing("add", 2**27, 1.0, 1, 1, 610.0))
     ran += (Timing("torch", 2**27, 1.0, 1, 1, 580.0),)
-    words = words_of(roof({"add": (1, 12)}, measured=Measured(ran, CARD, 716.8)))
+    words = said_in(roof({"add": (1, 12)}, measured=Measured(ran, CARD, 716.8)))
     assert "add, 610 GB/s" in words and "torch, 580 GB/s" in words
     assert "580 GB/s (predicted)" not in words and "300" not in words  # the largest size
-    unknown = words_of(roof({"add": (1, 12)}, measured=Measured(ran, "NVIDIA X1", None)))
+    unknown = said_in(roof({"add": (1, 12)}, measured=Measured(ran, "NVIDIA X1", None)))
     assert "RTX 4080" in unknown and "610" not in unknown
 
 

@@ -20,6 +20,7 @@ from lab_setup.roofline.extract import code_of, script_for
 from lab_setup.roofline.kernels import KERNELS, counted, least_ms
 from lab_setup.roofline.model import Work, above_roof, extrapolated, peak_of, predict
 from lab_setup.roofline.plot import figure_of, write
+from tests.lesson_pages import said_in
 
 RTX = card()
 BY_ID = {kernel.id: kernel for kernel in KERNELS}
@@ -180,16 +181,12 @@ def record():
     return found
 
 
-def words_of(figure) -> str:
-    return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
-
-
 def test_a_record_is_drawn_anywhere(record, tmp_path, capsys):
     source, target = tmp_path / "r.json", tmp_path / "r.svg"
     records.save(record, source)
     assert main(["roofline", "--plot", str(source), "--out", str(target)]) == 0
     assert "<svg" in target.read_text() and str(target) in capsys.readouterr().out
-    words = words_of(figure_of(record))
+    words = said_in(figure_of(record))
     for part in ("RTX 4080", "hollow points are predicted", "predicted 2026-11-30", "matmul"):
         assert part in words
     assert "cuBLAS" not in words
@@ -200,12 +197,12 @@ def test_measured_points_and_rivals_are_named_in_the_figure(record):
         row["measured"] = [{"name": "triton", "ms": 20.0}, {"name": "cuBLAS", "ms": 10.0}]
     record["made"] |= {"predicted": False, "card": "X1"}
     record["reference"] = {"copy_gbs": 650.0, "matmul_tflops": 80.0}
-    words = words_of(figure_of(record))
+    words = said_in(figure_of(record))
     for part in ("X1", "measured 2026-11-30", "cuBLAS", "a copy: 650 GB/s", "80 TFLOP/s"):
         assert part in words
     assert "hollow" not in words
     record["kernels"][0]["measured"] = [{"name": "cuBLAS", "ms": 10.0}]  # its own run failed
-    assert "hollow" in words_of(figure_of(record))
+    assert "hollow" in said_in(figure_of(record))
 
 
 def test_one_kernel_is_predicted_from_a_students_file(tmp_path, capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,43 +12,31 @@ from autograder import exercises
 from autograder.checking import check_functions
 from autograder.exercises import quiz
 from autograder.floats import rounded
-from autograder.judging import inputs_of
-from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Case, Exercise, Rejected, Verdict
+from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Rejected
 from autograder.render.explain import faults
 from autograder.render.html import verdict_html
 from autograder.render.text import verdict_text
 from autograder.solutions import load_solution
 from autograder.verdict import NARROW
+from tests.submitted import (
+    SUBMISSIONS,
+    arrays,
+    exercise_of,
+    expected_of,
+    files,
+    hidden,
+    hidden_cases,
+    judged,
+)
 
-ROOT = Path(__file__).resolve().parent
-SUBMISSIONS = ROOT / "submissions"
-HIDDEN = json.loads((ROOT.parent / "course" / "hidden" / "06_flash_attention.json").read_text())
+NAME = "06_flash_attention"
 KERNELS = ("06.flash_strong", "06.flash_boss", "06.flash_backward", "06.flash_gqa")
-
-
-def files(verdict: str) -> list:
-    paths = sorted((SUBMISSIONS / verdict).glob("06_*.py"))
-    assert paths, f"no submissions in {verdict}/"
-    return [pytest.param(path, id=path.stem) for path in paths]
-
-
-def exercise_of(path: Path) -> Exercise:
-    return exercises.get(next(i for i in KERNELS if path.stem.startswith(i.replace(".", "_"))))
-
-
-def hidden_cases(id: str) -> list[Case]:
-    return [Case(row["label"], row["sizes"], hidden=True) for row in HIDDEN[id]]
-
-
-def judged(path: Path, cases=None, exercise: Exercise | None = None) -> Verdict:
-    exercise = exercise or exercise_of(path)
-    return check_functions(exercise, load_solution(str(path)), cases)
 
 
 # ---------------------------------------------------------------- submissions
 
 
-@pytest.mark.parametrize("path", files("right"))
+@pytest.mark.parametrize("path", files("06", "right"))
 def test_right_work_has_full_marks(path):
     result = judged(path)
     assert (result.verdict, result.findings, result.message) == ("pass", (), "")
@@ -59,17 +46,8 @@ def test_right_work_has_full_marks(path):
 @pytest.mark.parametrize("id", KERNELS)
 def test_right_work_has_full_marks_on_hidden_cases(id):
     path = SUBMISSIONS / "right" / f"{id.replace('.', '_')}_plain.py"
-    result = judged(path, hidden_cases(id), replace(exercises.get(id), compiled=None))
+    result = judged(path, hidden_cases(NAME, id), proof=False)
     assert result.points == result.max_points and not result.findings
-
-
-def expected_of(path: Path) -> tuple[str, set[str]]:
-    """``# expect: kind aspect …`` in the first line; without an aspect, the kind's own."""
-    first = path.read_text().splitlines()[0]
-    assert first.startswith("# expect: "), f"{path.name} does not say what to expect"
-    kind, *aspects = first.removeprefix("# expect: ").split()
-    assert kind in FINDING_KINDS
-    return kind, set(aspects) or {ASPECT_OF_KIND[kind]}
 
 
 # Where mistakes show: ragged ends, blocks of unequal sides, other layouts, size, narrow types.
@@ -81,15 +59,15 @@ TELLING = {
 }
 
 
-@pytest.mark.parametrize("path", files("wrong"))
+@pytest.mark.parametrize("path", files("06", "wrong"))
 def test_wrong_work_is_named(path):
     kind, aspects = expected_of(path)
+    aspects = aspects or {ASPECT_OF_KIND[kind]}
     exercise = exercise_of(path)
-    if kind != "compile":  # whether it compiles as well is not asked here, and takes long
-        exercise = replace(exercise, compiled=None)
     cases = [exercise.cases[i] for i in TELLING[exercise.id]]
     try:
-        result = judged(path, cases, exercise)
+        # Whether other mistakes compile as well is not asked here, and takes long.
+        result = judged(path, cases, proof=kind == "compile")
     except Rejected as error:  # the file itself is at fault
         assert kind == "interface" and str(error).count("\n") == 0
         return
@@ -112,10 +90,11 @@ def test_blocks_right_of_the_diagonal_pass_values_and_fail_traffic():
 def test_a_wrong_lse_with_the_right_o_is_told_of_lse_only(how):
     path = SUBMISSIONS / "wrong" / f"06_flash_boss_lse_{how}.py"
     cases = exercises.get("06.flash_boss").cases[:2]
-    result = judged(path, cases, replace(exercises.get("06.flash_boss"), compiled=None))
+    result = judged(path, cases, proof=False)
     assert [f.kind for f in result.findings] == ["values"]
     assert " values of lse are wrong" in result.findings[0].message
-    strong = judged(path, None, replace(exercises.get("06.flash_strong"), compiled=None))
+    easier = replace(exercises.get("06.flash_strong"), compiled=None)
+    strong = check_functions(easier, load_solution(str(path)))
     assert strong.verdict == "pass"  # on the first level nobody asks what lse is
 
 
@@ -125,7 +104,7 @@ def test_a_narrow_accumulator_fails_with_the_sentence_that_explains_it(level, ho
     exercise = exercises.get(f"06.flash_{level}")
     near_one = next(c for c in exercise.cases if c.label == "values near one in float16")
     path = SUBMISSIONS / "wrong" / f"06_flash_{level}_accumulator_{how}.py"
-    result = judged(path, [near_one], replace(exercise, compiled=None))
+    result = judged(path, [near_one], proof=False)
     (finding,) = result.findings
     assert finding.kind == "values" and "values of o are wrong" in finding.message
     assert finding.message.endswith(NARROW)
@@ -140,15 +119,8 @@ def all_cases() -> list:
     return [
         pytest.param(exercises.get(id), case, id=f"{id} {case.label}")
         for id in KERNELS
-        for case in (*exercises.get(id).cases, *hidden_cases(id))
+        for case in (*exercises.get(id).cases, *hidden_cases(NAME, id))
     ]
-
-
-def made(exercise: Exercise, case: Case) -> tuple[tuple, tuple]:
-    """Arguments (and incoming gradients) in their held type, and in float64."""
-    held = inputs_of(exercise, case)
-    wide = tuple(x.astype(np.float64) if isinstance(x, np.ndarray) else x for x in held)
-    return held, wide
 
 
 def forward(q, k, v, causal, block, dtype, base_two=False, scale_q=False, wide_p=False):
@@ -197,7 +169,7 @@ def backward(q, k, v, causal, do, dtype):
 
 @pytest.mark.parametrize("exercise, case", all_cases())
 def test_tolerance_has_room_for_every_honest_rounding(exercise, case):
-    held, wide = made(exercise, case)
+    held, wide = arrays(exercise, case)
     expected = exercise.reference(*wide)
     allowed = exercise.tolerance(case, wide, expected)
     dtype = case.sizes["dtype"]
@@ -214,7 +186,7 @@ def test_tolerance_has_room_for_every_honest_rounding(exercise, case):
 
 @pytest.mark.parametrize("exercise, case", all_cases())
 def test_zeros_constants_inputs_and_shuffled_answers_fail(exercise, case):
-    _, wide = made(exercise, case)
+    _, wide = arrays(exercise, case)
     expected = exercise.reference(*wide)
     allowed = exercise.tolerance(case, wide, expected)
     one = case.sizes["T"] == 1  # then o is v, and the gradients of q and k are 0
@@ -247,7 +219,7 @@ def test_the_limit_counts_the_blocks_that_a_causal_kernel_needs():
 @pytest.mark.parametrize("id", KERNELS)
 def test_hidden_cases_are_other_cases_and_their_labels_tell_no_size(id):
     public = {json.dumps(dict(case.sizes), sort_keys=True) for case in exercises.get(id).cases}
-    for case in hidden_cases(id):
+    for case in hidden_cases(NAME, id):
         assert json.dumps(dict(case.sizes), sort_keys=True) not in public
         assert not any(character.isdigit() for character in case.label.replace("float16", ""))
 
@@ -286,16 +258,16 @@ def test_hints_and_notes_speak_to_students():
 )
 def test_the_question_on_values_fits_what_the_cases_say(name, words):
     path = SUBMISSIONS / "wrong" / f"06_flash_{name}.py"
-    exercise = replace(exercise_of(path), compiled=None)
+    exercise = exercise_of(path)
     labels = {label for clue in exercise.clues for label in (clue.wrong, clue.right)}
     cases = [case for case in exercise.cases if case.label in labels]
-    told = faults(judged(path, cases, exercise), exercise)
+    told = faults(judged(path, cases, proof=False), exercise)
     asked = [fault.note for fault in told if fault.finding.kind == "values"]
     assert asked and words in asked[0]
 
 
 def test_the_quiz_key_gives_full_marks_and_nothing_else_does():
-    exercise, key = exercises.get("06.quiz"), HIDDEN["06.quiz"]
+    exercise, key = exercises.get("06.quiz"), hidden(NAME)["06.quiz"]
     right = {name: row["answer"] for name, row in key.items()}
     assert all(answer.right for answer in quiz.score(exercise, right, key))
     everything = right | {"q4": ["a", "b", "c", "d", "e"]}
@@ -304,7 +276,7 @@ def test_the_quiz_key_gives_full_marks_and_nothing_else_does():
 
 
 def test_the_quiz_answers_follow_from_their_questions():
-    key = HIDDEN["06.quiz"]
+    key = hidden(NAME)["06.quiz"]
     blocks = 4096 // 64
     assert key["q1"]["answer"] == blocks * (blocks + 1) // 2
     assert key["q3"]["answer"] == pytest.approx(np.exp(1 - 3), rel=key["q3"]["tolerance"])
