@@ -50,7 +50,13 @@ _opened: dict[str, int] = {}  # exercise -> hints already shown, for `hint`
 
 
 class CheckFailed(AssertionError):
-    """Raised only while nbgrader validates a notebook, so that Validate cannot say "success"."""
+    """Raised only while nbgrader validates a notebook, so that Validate cannot say "success".
+
+    Its window shows the report alone: where the exception comes from is nothing to a student.
+    """
+
+    def _render_traceback_(self) -> list[str]:  # IPython asks an exception for this first
+        return [str(self)]
 
 
 def check(id: str, *functions: Any, hidden: bool = False):

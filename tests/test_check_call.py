@@ -101,6 +101,19 @@ def test_validate_does_not_pass_an_unfinished_quiz(monkeypatch):
         check("02.quiz", dict.fromkeys(("q1", "q2", "q3", "q4")))
 
 
+def test_what_validate_shows_is_the_report_without_a_traceback(monkeypatch):
+    from IPython.core.interactiveshell import InteractiveShell
+
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    shown = []
+    shell = InteractiveShell()
+    monkeypatch.setattr(shell, "_showtraceback", lambda kind, error, lines: shown.extend(lines))
+    shell.push({"check": check})
+    assert not shell.run_cell('check("02.quiz", {"q1": None})').success
+    text = "\n".join(shown)
+    assert "Not answered yet: q1" in text and "checking.py" not in text
+
+
 @pytest.mark.parametrize("command", ["grade", "audit"])
 def test_without_the_room_for_grading_its_commands_are_one_sentence(monkeypatch, capsys, command):
     monkeypatch.setattr("autograder.__main__._has_grading", lambda: False)
