@@ -32,8 +32,8 @@ c.JupyterHub.cleanup_servers = bool(site.trial)
 
 # ---- Who may enter: members of two UNIX groups, with their passwords on this machine.
 if site.trial:
-    c.JupyterHub.authenticator_class = "dummy"
-    c.DummyAuthenticator.password = site.trial
+    c.JupyterHub.authenticator_class = "shared-password"
+    c.SharedPasswordAuthenticator.user_password = site.trial
     c.Authenticator.allowed_users = {*site.students, *site.instructors}
 else:
     c.JupyterHub.authenticator_class = "pam"

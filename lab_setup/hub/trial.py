@@ -10,6 +10,7 @@ import argparse
 import getpass
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -105,6 +106,7 @@ def _run(site: Site) -> int:
             [sys.executable, "-P", "-m", "jupyterhub", "-f", str(config)],
             cwd=site.state, env=os.environ | site.environment(), stdout=words, stderr=words,
         )  # fmt: skip
+    signal.signal(signal.SIGTERM, lambda *_: hub.terminate())  # else it would live on without us
     try:
         while not _answers(site.url):
             if hub.poll() is not None:
