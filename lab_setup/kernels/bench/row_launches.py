@@ -1,0 +1,81 @@
+"""The memory-bound kernels with every config that a card would try, to compile without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from lab_setup.kernels import add as adding
+from lab_setup.kernels import fp8, rmsnorm, softmax
+from lab_setup.kernels.bench import row_steps as steps
+from lab_setup.kernels.bench.row_tasks import COLUMNS, EPS, F8, NUMBERS, SMALL
+from lab_setup.kernels.bench.tasks import Launch
+from lab_setup.kernels.dispatch import named, of_capability
+
+__all__ = ["launches"]
+
+
+def _meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    return torch.empty(shape, device="meta", dtype=dtype)
+
+
+def launches(cc: int) -> Iterator[Launch]:
+    """Every kernel with every config that a card of this compute capability would try."""
+    with named(of_capability(cc)):
+        found = [*_add_launches(), *_row_launches()]
+        found += _fp8_launches() if cc >= 89 else []
+    yield from found
+
+
+def _tuned(label: str, kernel, args: tuple, needs: int = 80, **options) -> Iterator[Launch]:
+    kernel.nargs = dict(zip(kernel.arg_names, args, strict=False))
+    for config in kernel.prune_configs(options):
+        yield Launch(f"{label} {config}", kernel.fn, args, options | config.all_kwargs(), needs)
+    kernel.nargs = None
+
+
+def _add_launches() -> Iterator[Launch]:
+    vector = _meta(1 << 27, dtype=torch.float32)
+    yield from _tuned("add", adding.add_kernel, (vector, vector, vector, 1 << 27))
+    small = (vector, vector, vector, SMALL)
+    yield Launch("small", steps.small_kernel, small, {"BLOCK": 1024})
+
+
+def _row_launches() -> Iterator[Launch]:
+    for n in COLUMNS:
+        rows = NUMBERS // n
+        x, w = _meta(rows, n), _meta(n)
+        r = _meta(rows, dtype=torch.float32)
+        sums, used = _meta(64, n, dtype=torch.float32), _meta(1, dtype=torch.int32)
+        shape = (rows, n)
+        kernels = {
+            "softmax": (softmax.forward_kernel, (x, x, n, n, *shape)),
+            "softmax backward": (softmax.backward_kernel, (x, x, x, n, n, n, *shape)),
+            "RMSNorm": (rmsnorm.forward_kernel, (x, w, x, r, n, *shape, EPS)),
+            "RMSNorm backward": (
+                *(rmsnorm.backward_kernel,),
+                (x, w, r, x, x, sums, used, n, n, *shape, 0),
+            ),
+        }
+        for label, (kernel, args) in kernels.items():
+            yield from _tuned(f"{label}, {n}", kernel, args, BLOCK=n)
+        columns = 8 if n <= 1024 else 32
+        sizes = {"BLOCK_ROWS": 4096 // columns, "BLOCK_COLS": columns, "num_warps": 8}
+        yield Launch(f"sum of dw, {n}", rmsnorm.reduce_kernel, (sums, used, w, n), sizes)
+        plain = {"BLOCK_SIZE": n, "num_warps": steps.warps_of(n)}
+        yield Launch(f"plain softmax, {n}", steps.plain_softmax_kernel, (x, x, n, n, n), plain)
+        args = (x, w, r, x, x, _meta(n, dtype=torch.float32), n, n)
+        yield Launch(
+            f"plain RMSNorm backward, {n}", steps.plain_norm_kernel, args, {"BLOCK_SIZE": n}
+        )
+
+
+def _fp8_launches() -> Iterator[Launch]:
+    scale = _meta(1, dtype=torch.float32)
+    for n in (4096, 8192):
+        for m in (1, 16, 64):
+            a, b = _meta(m, n, dtype=F8), _meta(n, n, dtype=F8)
+            args = (a, b, _meta(m, n), scale, scale, m, n, n, n, n)
+            sizes = {"BLOCK_M": fp8.rows_of(m), "SPLIT_K": 1}
+            yield from _tuned(f"fp8, {m} × {n}", fp8.fp8_gemm_kernel, args, needs=89, **sizes)
