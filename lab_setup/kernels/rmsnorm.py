@@ -61,9 +61,11 @@ def forward_kernel(
 
 @triton.jit
 def _again(x, zero):
-    """x, but the compiler cannot know: 0 comes at run time, and so it keeps x in its own 16 bits
-    in a register, not the 32 bits of an earlier conversion."""
-    return (x.to(tl.int16, bitcast=True) ^ zero.to(tl.int16)).to(x.dtype, bitcast=True)
+    """x, which the compiler cannot know, for the 0 comes at run time: so it keeps x in its own 16
+    bits in a register, and not in the 32 of an earlier conversion."""
+    if x.dtype.primitive_bitwidth == 16:
+        x = (x.to(tl.int16, bitcast=True) ^ zero.to(tl.int16)).to(x.dtype, bitcast=True)
+    return x
 
 
 def _backward_config(rows: int, warps: int, per_sm: int, stages: int, narrow: bool = False):
@@ -71,49 +73,38 @@ def _backward_config(rows: int, warps: int, per_sm: int, stages: int, narrow: bo
     return triton.Config(kwargs, num_warps=warps)
 
 
-# By the widest block that they serve. PER_SM: programs on each multiprocessor, as many as its
-# registers and its shared memory hold at once: a second wave would find its work waiting.
+# By the widest block that they serve. PER_SM: programs on each multiprocessor, as many as its 65536
+# registers hold at once, at 60 to 235 a thread, as compiled for cc 9.0: a program that had to wait
+# for another's end would double the time.
 BACKWARD_CONFIGS: dict[int, list[triton.Config]] = {
-    512: [
-        _backward_config(*c)
-        for c in ((8, 4, 4, 3), (8, 4, 8, 2), (4, 4, 8, 3), (16, 4, 4, 2), (8, 4, 4, 1))
-    ],
-    2048: [
-        _backward_config(*c)
-        for c in ((2, 4, 4, 3), (1, 4, 8, 3), (2, 4, 4, 2), (4, 8, 2, 3), (2, 4, 4, 1))
-    ],
-    8192: [
-        _backward_config(*c)
-        for c in ((1, 8, 2, 3), (1, 8, 2, 2), (1, 16, 2, 3), (1, 16, 1, 3), (1, 8, 2, 1))
-    ],
-    65536: [
-        _backward_config(*c)
-        for c in (
-            (1, 16, 1, 2, True),
-            (1, 16, 1, 3, True),
-            (1, 32, 1, 2, True),
-            (1, 32, 1, 3, True),
-            (1, 32, 1, 1, True),
-            (1, 16, 1, 1, True),
-        )
-    ],
+    width: [_backward_config(*c) for c in configs]
+    for width, configs in {
+        512: ((8, 4, 4, 3), (8, 4, 4, 2), (4, 4, 7, 3), (4, 4, 7, 2), (16, 4, 2, 2), (8, 4, 7, 1)),
+        2048: ((2, 4, 4, 3), (1, 4, 8, 3), (2, 4, 5, 2), (4, 8, 2, 3), (2, 4, 5, 1)),
+        4096: ((1, 8, 2, 3), (1, 8, 2, 2), (1, 16, 2, 3), (1, 16, 2, 2), (1, 8, 2, 1)),
+        8192: ((1, 16, 1, 3), (1, 16, 1, 2), (1, 16, 1, 3, True), (1, 16, 1, 1)),
+        65536: (
+            *((1, 16, 1, 2, True), (1, 16, 1, 3, True), (1, 32, 1, 2, True)),
+            *((1, 32, 1, 3, True), (1, 32, 1, 1, True), (1, 16, 1, 1, True)),
+        ),
+    }.items()
 }
 
 
 def _fitting(
     configs: list[triton.Config], given: dict[str, Any], **options: Any
 ) -> list[triton.Config]:
-    """The configs for this width whose rows under way, of x and dy, fit into shared memory."""
+    """The configs for this width whose rows under way fit into shared memory."""
     given = {**given, **options}
-    row = 2 * given["BLOCK"] * given["x_ptr"].element_size()
-    list_ = next(found for most, found in BACKWARD_CONFIGS.items() if given["BLOCK"] <= most)
-    kept = []
-    for config in list_:
-        stages = config.kwargs["STAGES"]
-        under_way = row * config.kwargs["ROWS"] * stages if stages > 1 else 0
-        if under_way <= shared_per_block():
-            kept.append(config)
-    return kept
+    row = given["BLOCK"] * given["x_ptr"].element_size()
+    limit = shared_per_block() - 1024  # what the sums along rows exchange
+
+    def under_way(config: triton.Config) -> int:
+        loaded = 2 * config.kwargs["ROWS"] + config.kwargs["NARROW"]  # rows of x, of dy, and w
+        return (config.kwargs["STAGES"] - 1) * loaded * row
+
+    widths = (width for width in BACKWARD_CONFIGS if given["BLOCK"] <= width)
+    return [config for config in BACKWARD_CONFIGS[next(widths)] if under_way(config) <= limit]
 
 
 @triton.autotune(
@@ -158,15 +149,15 @@ def backward_kernel(
         x = tl.load(x_ptr + rows * x_stride + cols, mask=inside, other=0.0)
         dy = tl.load(dy_ptr + rows * dy_stride + cols, mask=inside, other=0.0)
         r = tl.load(r_ptr + rows, mask=(rows < n_rows) | EVEN, other=0.0)
+        if NARROW:  # held for the loop it would not fit beside the rest; each turn finds it in L2
+            w = tl.load(w_ptr + cols, mask=in_row, other=0.0)
         wdy = w.to(tl.float32) * dy.to(tl.float32)
         c = tl.sum(wdy * x.to(tl.float32), axis=1)[:, None] * r / n_cols
         if NARROW:
-            x, dy, w_here = _again(x, zero), _again(dy, zero), _again(w, zero)
-        else:
-            w_here = w
+            x, dy, w = _again(x, zero), _again(dy, zero), _again(w, zero)
         dy32 = dy.to(tl.float32)
         normed = x.to(tl.float32) * r
-        dx = r * (w_here.to(tl.float32) * dy32 - normed * c)
+        dx = r * (w.to(tl.float32) * dy32 - normed * c)
         tl.store(dx_ptr + rows * n_cols + cols, dx.to(dx_ptr.dtype.element_ty), mask=inside)
         dw += dy32 * normed
     program = tl.program_id(0).to(tl.int64)
@@ -218,12 +209,13 @@ def rmsnorm_forward(
 def rmsnorm_backward(
     x: torch.Tensor, w: torch.Tensor, r: torch.Tensor, dy: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """x, w as for ``rmsnorm_forward``, with at least one row, float16 or bfloat16 above 8192
-    columns; r: what that returned; dy: (M, N), the gradient of y. Returns dx: (M, N) and dw: (N,).
-    """
+    """x, w as for ``rmsnorm_forward``; r: what that returned; dy: (M, N), the gradient of y.
+    Returns dx: (M, N), contiguous, of x's type, and dw: (N,) of w's, summed in float32."""
     x, dy = as_rows("rmsnorm", x), as_rows("rmsnorm", dy)
     n_rows, n_cols = x.shape
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if not x.numel():
+        return dx, torch.zeros_like(w)
     dw = torch.empty(n_cols, dtype=w.dtype, device=x.device)
     most = min(8 * sms(), n_rows)  # 8: the largest PER_SM
     sums = torch.empty(most, n_cols, dtype=torch.float32, device=x.device)

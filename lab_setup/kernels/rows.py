@@ -14,7 +14,7 @@ LONGEST = 65_536  # columns; a longer row does not stay in one program's registe
 
 CONFIGS = [
     triton.Config({"ROWS": rows}, num_warps=warps)
-    for warps in (4, 8, 16, 32)
+    for warps in (2, 4, 8, 16, 32)
     for rows in (1, 2, 4, 8, 16, 32)
 ]
 """Blocks of rows that ``fitting_rows`` chooses from, by their width."""

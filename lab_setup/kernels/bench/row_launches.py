@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
+from triton import JITFunction
 
 from lab_setup.kernels import add as adding
 from lab_setup.kernels import fp8, rmsnorm, softmax
@@ -28,11 +30,23 @@ def launches(cc: int) -> Iterator[Launch]:
     yield from found
 
 
-def _tuned(label: str, kernel, args: tuple, needs: int = 80, **options) -> Iterator[Launch]:
-    kernel.nargs = dict(zip(kernel.arg_names, args, strict=False))
-    for config in kernel.prune_configs(options):
-        yield Launch(f"{label} {config}", kernel.fn, args, options | config.all_kwargs(), needs)
-    kernel.nargs = None
+def _tuned(label: str, tuner: Any, args: tuple, needs: int = 80, **options) -> Iterator[Launch]:
+    """A launch for each config that tuning would try, of the bare kernel."""
+    tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+    try:
+        configs = tuner.prune_configs(options)
+    finally:
+        tuner.nargs = None
+    for config in configs:
+        given = options | config.all_kwargs()
+        kernel = tuner.fn
+        while not isinstance(kernel, JITFunction):  # heuristics
+            by_name = dict(zip(kernel.arg_names, args, strict=False)) | given
+            given |= {name: rule(by_name) for name, rule in kernel.values.items()}
+            kernel = kernel.fn
+        numbers = " ".join(f"{name}={value}" for name, value in config.kwargs.items())
+        about = f"{numbers} warps={config.num_warps} stages={config.num_stages}"
+        yield Launch(f"{label}: {about}", kernel, args, given, needs)
 
 
 def _add_launches() -> Iterator[Launch]:
