@@ -10,7 +10,7 @@ import triton.language as tl
 
 from lab_setup.kernels.dispatch import fitting
 
-__all__ = ["CONFIGS", "MOST_ROWS", "fp8_gemm", "fp8_gemm_kernel", "reduce_kernel", "rows_of"]
+__all__ = ["CONFIGS", "MOST_ROWS", "fp8_gemm", "fp8_gemm_kernel", "fp8_reduce_kernel", "rows_of"]
 
 MOST_ROWS = 64
 
@@ -93,7 +93,7 @@ def fp8_gemm_kernel(
 
 
 @triton.jit
-def reduce_kernel(
+def fp8_reduce_kernel(
     parts_ptr, out_ptr, scale_a_ptr, scale_b_ptr, size, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr
 ):
     """out[i] = scale_a * scale_b * the sum of parts[:, i], always in the same order."""
@@ -141,7 +141,7 @@ def fp8_gemm(
         SPLIT_K=split_k,
     )
     if split_k > 1:
-        reduce_kernel[(triton.cdiv(M * N, 256),)](
+        fp8_reduce_kernel[(triton.cdiv(M * N, 256),)](
             parts, out, scale_a, scale_b, M * N, SPLIT_K=split_k, BLOCK=256
         )
     return out

@@ -19,9 +19,9 @@ from lab_setup.kernels.rows import CONFIGS, as_rows, block_of, even, fitting_row
 __all__ = [
     "BACKWARD_CONFIGS",
     "RMSNorm",
-    "backward_kernel",
-    "forward_kernel",
-    "reduce_kernel",
+    "rmsnorm_backward_kernel",
+    "rmsnorm_forward_kernel",
+    "rmsnorm_reduce_kernel",
     "rmsnorm",
     "rmsnorm_backward",
     "rmsnorm_forward",
@@ -33,7 +33,7 @@ __all__ = [
 )
 @triton.heuristics({"EVEN": even})
 @triton.jit
-def forward_kernel(
+def rmsnorm_forward_kernel(
     x_ptr,
     w_ptr,
     y_ptr,
@@ -79,7 +79,7 @@ def _backward_config(rows: int, warps: int, per_sm: int, stages: int, narrow: bo
 BACKWARD_CONFIGS: dict[int, list[triton.Config]] = {
     width: [_backward_config(*c) for c in configs]
     for width, configs in {
-        512: ((8, 4, 4, 3), (8, 4, 4, 2), (4, 4, 7, 3), (4, 4, 7, 2), (16, 4, 2, 2), (8, 4, 7, 1)),
+        512: ((4, 4, 7, 3), (4, 4, 7, 2), (8, 4, 4, 3), (8, 4, 4, 2), (16, 4, 2, 2), (8, 4, 7, 1)),
         2048: ((2, 4, 4, 3), (1, 4, 8, 3), (2, 4, 5, 2), (4, 8, 2, 3), (2, 4, 5, 1)),
         4096: ((1, 8, 2, 3), (1, 8, 2, 2), (1, 16, 2, 3), (1, 16, 2, 2), (1, 8, 2, 1)),
         8192: ((1, 16, 1, 3), (1, 16, 1, 2), (1, 16, 1, 3, True), (1, 16, 1, 1)),
@@ -114,7 +114,7 @@ def _fitting(
 )
 @triton.heuristics({"EVEN": even})
 @triton.jit
-def backward_kernel(
+def rmsnorm_backward_kernel(
     x_ptr,
     w_ptr,
     r_ptr,
@@ -167,7 +167,7 @@ def backward_kernel(
 
 
 @triton.jit
-def reduce_kernel(
+def rmsnorm_reduce_kernel(
     sums_ptr, used_ptr, dw_ptr, n_cols, BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr
 ):
     """dw[col] = sum of sums[:used[0], col], for BLOCK_COLS columns."""
@@ -200,7 +200,7 @@ def rmsnorm_forward(
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     r = torch.empty(n_rows, dtype=torch.float32, device=x.device)
     if x.numel():
-        forward_kernel[programs(n_rows)](
+        rmsnorm_forward_kernel[programs(n_rows)](
             x, w, y, r, x.stride(0), n_rows, n_cols, eps, BLOCK=block_of(n_cols)
         )
     return y, r
@@ -220,14 +220,14 @@ def rmsnorm_backward(
     most = min(8 * sms(), n_rows)  # 8: the largest PER_SM
     sums = torch.empty(most, n_cols, dtype=torch.float32, device=x.device)
     used = torch.empty(1, dtype=torch.int32, device=x.device)
-    backward_kernel[
+    rmsnorm_backward_kernel[
         lambda given: (min(sms() * given["PER_SM"], triton.cdiv(n_rows, given["ROWS"])),)
     ](
         *(x, w, r, dy, dx, sums, used, x.stride(0), dy.stride(0), n_rows, n_cols, 0),
         BLOCK=block_of(n_cols),
     )
     block_cols = 8 if n_cols <= 1024 else 32  # 32 bytes is what memory hands out at once
-    reduce_kernel[(triton.cdiv(n_cols, block_cols),)](
+    rmsnorm_reduce_kernel[(triton.cdiv(n_cols, block_cols),)](
         *(sums, used, dw, n_cols),
         BLOCK_ROWS=4096 // block_cols,
         BLOCK_COLS=block_cols,

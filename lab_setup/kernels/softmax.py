@@ -8,7 +8,13 @@ import triton.language as tl
 
 from lab_setup.kernels.rows import CONFIGS, as_rows, block_of, even, fitting_rows, programs
 
-__all__ = ["backward_kernel", "forward_kernel", "softmax", "softmax_backward", "softmax_forward"]
+__all__ = [
+    "softmax_backward_kernel",
+    "softmax_forward_kernel",
+    "softmax",
+    "softmax_backward",
+    "softmax_forward",
+]
 
 _tuned = triton.autotune(
     CONFIGS, key=["n_rows", "n_cols"], prune_configs_by={"early_config_prune": fitting_rows}
@@ -19,7 +25,7 @@ _LOG2E = tl.constexpr(1.4426950408889634)
 @_tuned
 @triton.heuristics({"EVEN": even})
 @triton.jit
-def forward_kernel(
+def softmax_forward_kernel(
     x_ptr,
     y_ptr,
     x_stride,
@@ -46,7 +52,7 @@ def forward_kernel(
 @_tuned
 @triton.heuristics({"EVEN": even})
 @triton.jit
-def backward_kernel(
+def softmax_backward_kernel(
     y_ptr,
     dy_ptr,
     dx_ptr,
@@ -76,7 +82,7 @@ def softmax_forward(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     n_rows, n_cols = x.shape
     if x.numel():
-        forward_kernel[programs(n_rows)](
+        softmax_forward_kernel[programs(n_rows)](
             x, y, x.stride(0), y.stride(0), n_rows, n_cols, BLOCK=block_of(n_cols)
         )
     return y
@@ -89,7 +95,7 @@ def softmax_backward(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
     dx = torch.empty(y.shape, dtype=y.dtype, device=y.device)
     n_rows, n_cols = y.shape
     if y.numel():
-        backward_kernel[programs(n_rows)](
+        softmax_backward_kernel[programs(n_rows)](
             *(y, dy, dx, y.stride(0), dy.stride(0), dx.stride(0), n_rows, n_cols),
             BLOCK=block_of(n_cols),
         )

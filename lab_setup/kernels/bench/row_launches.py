@@ -64,11 +64,11 @@ def _row_launches() -> Iterator[Launch]:
         sums, used = _meta(64, n, dtype=torch.float32), _meta(1, dtype=torch.int32)
         shape = (rows, n)
         kernels = {
-            "softmax": (softmax.forward_kernel, (x, x, n, n, *shape)),
-            "softmax backward": (softmax.backward_kernel, (x, x, x, n, n, n, *shape)),
-            "RMSNorm": (rmsnorm.forward_kernel, (x, w, x, r, n, *shape, EPS)),
+            "softmax": (softmax.softmax_forward_kernel, (x, x, n, n, *shape)),
+            "softmax backward": (softmax.softmax_backward_kernel, (x, x, x, n, n, n, *shape)),
+            "RMSNorm": (rmsnorm.rmsnorm_forward_kernel, (x, w, x, r, n, *shape, EPS)),
             "RMSNorm backward": (
-                *(rmsnorm.backward_kernel,),
+                *(rmsnorm.rmsnorm_backward_kernel,),
                 (x, w, r, x, x, sums, used, n, n, *shape, 0),
             ),
         }
@@ -76,7 +76,7 @@ def _row_launches() -> Iterator[Launch]:
             yield from _tuned(f"{label}, {n}", kernel, args, BLOCK=n)
         columns = 8 if n <= 1024 else 32
         sizes = {"BLOCK_ROWS": 4096 // columns, "BLOCK_COLS": columns, "num_warps": 8}
-        yield Launch(f"sum of dw, {n}", rmsnorm.reduce_kernel, (sums, used, w, n), sizes)
+        yield Launch(f"sum of dw, {n}", rmsnorm.rmsnorm_reduce_kernel, (sums, used, w, n), sizes)
         plain = {"BLOCK_SIZE": n, "num_warps": steps.warps_of(n)}
         yield Launch(f"plain softmax, {n}", steps.plain_softmax_kernel, (x, x, n, n, n), plain)
         args = (x, w, r, x, x, _meta(n, dtype=torch.float32), n, n)

@@ -9,9 +9,9 @@ import triton.language as tl
 
 from lab_setup.kernels import fp8
 from lab_setup.kernels.dispatch import sms
-from lab_setup.kernels.rmsnorm import backward_kernel, reduce_kernel
+from lab_setup.kernels.rmsnorm import rmsnorm_backward_kernel, rmsnorm_reduce_kernel
 from lab_setup.kernels.rows import block_of
-from lab_setup.kernels.softmax import forward_kernel
+from lab_setup.kernels.softmax import softmax_forward_kernel
 
 __all__ = [
     "add_small",
@@ -59,7 +59,7 @@ def softmax_with(x: torch.Tensor, rows: int, warps: int, even: bool) -> torch.Te
     """The fast kernel with a config that nothing tuned; ``even`` False keeps its masks."""
     out = torch.empty_like(x)
     n_rows, n_cols = x.shape
-    forward_kernel.fn.fn[(triton.cdiv(n_rows, rows),)](
+    softmax_forward_kernel.fn.fn[(triton.cdiv(n_rows, rows),)](
         *(x, out, x.stride(0), out.stride(0), n_rows, n_cols),
         BLOCK=block_of(n_cols),
         ROWS=rows,
@@ -106,7 +106,7 @@ def rmsnorm_walking(x, w, r, dy, rows: int, warps: int, per_sm: int, stages: int
     programs = min(per_sm * sms(), triton.cdiv(n_rows, rows))
     sums = torch.empty(programs, n_cols, dtype=torch.float32, device=x.device)
     used = torch.empty(1, dtype=torch.int32, device=x.device)
-    backward_kernel.fn[(programs,)](
+    rmsnorm_backward_kernel.fn[(programs,)](
         *(x, w, r, dy, dx, sums, used, x.stride(0), dy.stride(0), n_rows, n_cols, 0),
         BLOCK=block_of(n_cols),
         ROWS=rows,
@@ -115,7 +115,7 @@ def rmsnorm_walking(x, w, r, dy, rows: int, warps: int, per_sm: int, stages: int
         NARROW=n_cols > 8192,
         num_warps=warps,
     )
-    reduce_kernel[(triton.cdiv(n_cols, 32),)](
+    rmsnorm_reduce_kernel[(triton.cdiv(n_cols, 32),)](
         *(sums, used, dw, n_cols), BLOCK_ROWS=128, BLOCK_COLS=32, num_warps=8
     )
     return dx, dw
@@ -153,7 +153,7 @@ def fp8_with(
         num_stages=stages,
     )
     if split > 1:
-        fp8.reduce_kernel[(triton.cdiv(M * N, 256),)](
+        fp8.fp8_reduce_kernel[(triton.cdiv(M * N, 256),)](
             parts, out, scale_a, scale_b, M * N, SPLIT_K=split, BLOCK=256
         )
     return out

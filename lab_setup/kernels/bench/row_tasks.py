@@ -165,9 +165,10 @@ def _small(launches: int) -> tuple[torch.Tensor, ...]:
 
 def _graph(x, y):
     out = torch.empty_like(x)
+    launches = list(zip(x, y, out, strict=True))
 
     def run():
-        for operands in zip(x, y, out, strict=True):
+        for operands in launches:
             steps.add_small(*operands)
         return out
 
@@ -248,7 +249,9 @@ RMSNORM_BACKWARD = _row_task(
     *("rmsnorm_backward", "RMSNorm backward with dw", 3, _norm_saved),
     no_grad(lambda x, w, r, dy: rmsnorm.rmsnorm_backward(x, w, r, dy)),
     rivals={
-        "compile": _gradients(lambda x, w: torch.compile(_torch_norm, dynamic=False)(x, w)),
+        "compile": _gradients(
+            torch.compile(lambda x, w: F.rms_norm(x, w.shape, w, EPS), dynamic=False)
+        ),
         "torch": _gradients(_torch_norm),
     },
     # dw sums a column of normal products: √rows large, rounded at 2^-9 of that by either side.
