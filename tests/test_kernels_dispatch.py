@@ -46,3 +46,26 @@ def test_importing_touches_no_device():
         "import lab_setup.kernels.dispatch"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_card_in_the_machine_is_asked_by_what_torch_and_triton_say(monkeypatch):
+    import torch
+    from triton.runtime import driver
+
+    class Properties:
+        major, minor, multi_processor_count = 8, 6, 84
+
+    class Driver:
+        class utils:
+            @staticmethod
+            def get_device_properties(index):
+                return {"max_shared_mem": 101_376 + index}
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: Properties)
+    monkeypatch.setattr(driver, "_active", Driver)
+    dispatch._device.cache_clear()
+    seen = dispatch.capability(), dispatch.sms(), dispatch.shared_per_block()
+    dispatch._device.cache_clear()
+    assert seen == (86, 84, 101_379)

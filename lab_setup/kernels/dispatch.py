@@ -100,7 +100,9 @@ def _card() -> tuple[int, int, int]:
 @lru_cache
 def _device(index: int) -> tuple[int, int, int]:
     import torch
+    from triton.runtime import driver
 
     seen = torch.cuda.get_device_properties(index)
-    cc = 10 * seen.major + seen.minor
-    return cc, seen.multi_processor_count, seen.shared_memory_per_block_optin
+    # The limit that Triton itself refuses a launch by.
+    shared = driver.active.utils.get_device_properties(index)["max_shared_mem"]
+    return 10 * seen.major + seen.minor, seen.multi_processor_count, shared

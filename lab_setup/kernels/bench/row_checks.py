@@ -10,7 +10,8 @@ import torch
 from lab_setup.kernels import add as adding
 from lab_setup.kernels import fp8, rmsnorm, softmax
 from lab_setup.kernels.bench.checking import Check, apart, error, poisoned
-from lab_setup.kernels.bench.row_tasks import COLUMNS, EPS, NUMBERS, quantised
+from lab_setup.kernels.bench.row_rivals import EPS
+from lab_setup.kernels.bench.row_tasks import COLUMNS, NUMBERS, quantised
 
 __all__ = ["SHAPES", "checks", "differences"]
 

@@ -6,13 +6,8 @@ from collections.abc import Callable
 
 from lab_setup.kernels import fp8, rmsnorm, softmax
 from lab_setup.kernels.bench import row_steps as steps
-from lab_setup.kernels.bench.row_tasks import (
-    FP8,
-    RMSNORM_BACKWARD,
-    SOFTMAX,
-    each_layer,
-    no_grad,
-)
+from lab_setup.kernels.bench.row_rivals import each_layer, no_grad
+from lab_setup.kernels.bench.row_tasks import FP8, RMSNORM_BACKWARD, SOFTMAX
 from lab_setup.kernels.bench.tasks import Ladder, Make, Variant
 
 __all__ = ["LADDERS"]

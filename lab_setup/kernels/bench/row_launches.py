@@ -11,7 +11,8 @@ from triton import JITFunction
 from lab_setup.kernels import add as adding
 from lab_setup.kernels import fp8, rmsnorm, softmax
 from lab_setup.kernels.bench import row_steps as steps
-from lab_setup.kernels.bench.row_tasks import COLUMNS, EPS, F8, NUMBERS, SMALL
+from lab_setup.kernels.bench.row_rivals import EPS
+from lab_setup.kernels.bench.row_tasks import COLUMNS, F8, NUMBERS, SMALL
 from lab_setup.kernels.bench.tasks import Launch
 from lab_setup.kernels.dispatch import named, of_capability
 

@@ -6,16 +6,15 @@ import math
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 
 from lab_setup.kernels import add as adding
 from lab_setup.kernels import fp8, rmsnorm, softmax
-from lab_setup.kernels.bench import row_steps as steps
+from lab_setup.kernels.bench import row_rivals as rivals
+from lab_setup.kernels.bench.row_rivals import EPS, each_layer, no_grad
 from lab_setup.kernels.bench.tasks import Make, Target, Task, Variant
 
 __all__ = [
     "COLUMNS",
-    "EPS",
     "F8",
     "FP8",
     "NUMBERS",
@@ -23,80 +22,14 @@ __all__ = [
     "SMALL",
     "SOFTMAX",
     "TASKS",
-    "each_layer",
     "quantised",
-    "no_grad",
 ]
 
 NUMBERS = 1 << 26  # of a plane in bfloat16: 128 MiB, more than twice an H200's L2
 COLUMNS = (256, 1024, 4096, 16384)
-EPS = 1e-6
 F8 = torch.float8_e4m3fn
 SMALL = 4096  # numbers that one small launch adds
 _PLANE = 2 * NUMBERS  # bytes
-
-
-# ---------------------------------------------------------------- whom they are compared with
-
-
-def no_grad(function: Callable) -> Make:
-    """The function of the task's tensors, without a graph of gradients."""
-
-    def make(*tensors):
-        def run():
-            with torch.no_grad():
-                return function(*tensors)
-
-        return run
-
-    return make
-
-
-def _compiled(function: Callable) -> Make:
-    # Compiled anew for each size: what torch.compile does for sizes that it knows beforehand.
-    return lambda *tensors: no_grad(torch.compile(function, dynamic=False))(*tensors)
-
-
-def _copy(planes: int) -> Make:
-    """A copy that moves as many bytes as ``planes`` planes, read or written."""
-
-    def make(x, *_):
-        source = x.flatten().repeat(2)[: planes * x.numel() // 2]
-        target = torch.empty_like(source)
-        return lambda: target.copy_(source)
-
-    return make
-
-
-def _gradients(forward: Callable) -> Make:
-    """The backward pass alone of ``forward(x, w)``, as autograd does it."""
-
-    def make(x, w, r, dy):
-        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
-        y = forward(x, w)
-        return lambda: torch.autograd.grad(y, (x, w), dy, retain_graph=True)
-
-    return make
-
-
-def _softmax_gradient(y, dy):
-    y32, dy32 = y.float(), dy.float()
-    return (y32 * (dy32 - (dy32 * y32).sum(1, keepdim=True))).to(y.dtype)
-
-
-def _torch_softmax_gradient(y, dy):
-    return torch.ops.aten._softmax_backward_data(dy, y, 1, y.dtype)
-
-
-def _torch_softmax(x):
-    return torch.softmax(x, dim=1)
-
-
-def _torch_norm(x, w):
-    return F.rms_norm(x, w.shape, w, EPS)
-
-
-# ---------------------------------------------------------------- tensors
 
 
 def _plane(columns: int) -> torch.Tensor:
@@ -105,7 +38,7 @@ def _plane(columns: int) -> torch.Tensor:
 
 
 def _softmax_planes(columns: int) -> tuple[torch.Tensor, ...]:
-    return _torch_softmax(_plane(columns)), _plane(columns)
+    return rivals.torch_softmax(_plane(columns)), _plane(columns)
 
 
 def _norm_planes(columns: int) -> tuple[torch.Tensor, ...]:
@@ -136,64 +69,18 @@ def quantised(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return (x / scale).to(F8), scale
 
 
-def each_layer(product: Callable) -> Make:
-    """``product(a, b, scale_a, scale_b)`` with every layer's weights, one after the other."""
-
-    def make(a, scale_a, layers):
-        return lambda: tuple(product(a, w.t(), scale_a, scale) for w, scale in layers)
-
-    return make
-
-
-def _scaled_mm(fast: bool) -> Make:
-    def product(a, b, scale_a, scale_b):
-        return torch._scaled_mm(
-            a, b, scale_a, scale_b, out_dtype=torch.bfloat16, use_fast_accum=fast
-        )
-
-    return each_layer(product)
-
-
-def _bf16(a, scale_a, layers):
-    wide, weights = a.bfloat16(), [w.bfloat16() for w, _ in layers]
-    return lambda: tuple(F.linear(wide, w) for w in weights)
-
-
 def _small(launches: int) -> tuple[torch.Tensor, ...]:
     return tuple(torch.randn(launches, SMALL, device="cuda") for _ in range(2))
-
-
-def _graph(x, y):
-    out = torch.empty_like(x)
-    launches = list(zip(x, y, out, strict=True))
-
-    def run():
-        for operands in launches:
-            steps.add_small(*operands)
-        return out
-
-    return run
-
-
-def _plain_launches(x, y):
-    run = _graph(x, y)
-
-    def launched():
-        if torch.cuda.is_current_stream_capturing():
-            raise RuntimeError("one launch after the other is what is measured here")
-        return run()
-
-    return launched
 
 
 # ---------------------------------------------------------------- tasks
 
 
-def _row_task(name: str, title: str, planes: int, tensors, own: Make, rivals: dict, **more) -> Task:
+def _row_task(name: str, title: str, planes: int, tensors, own: Make, others: dict, **more) -> Task:
     columns = f"{title} bf16, rows of n numbers, {planes} × 128 MiB"
     about = {
         "own": (Variant("triton", own),),
-        "rivals": {"copy": _copy(planes)} | rivals,
+        "rivals": {"copy": rivals.copy_of(planes)} | others,
         "bytes": lambda n: planes * _PLANE,
         "unchecked": ("copy",),
         "targets": (
@@ -211,7 +98,7 @@ _ADD = Task(
     (1 << 27,),
     lambda n: tuple(torch.randn(n, device="cuda") for _ in range(2)),
     own=(Variant("triton", no_grad(adding.add)),),
-    rivals={"compile": _compiled(torch.add), "torch": no_grad(torch.add)},
+    rivals={"compile": rivals.compiled(torch.add), "torch": no_grad(torch.add)},
     bytes=lambda n: 12 * n,
     dtype="float32",
     targets=(Target("triton", "torch", 0.99, 1.0),),
@@ -219,40 +106,39 @@ _ADD = Task(
 
 SOFTMAX = _row_task(
     *("softmax", "softmax", 2, lambda n: (_plane(n),), no_grad(softmax.softmax_forward)),
-    rivals={"compile": _compiled(_torch_softmax), "torch": no_grad(_torch_softmax)},
+    others={
+        "compile": rivals.compiled(rivals.torch_softmax),
+        "torch": no_grad(rivals.torch_softmax),
+    },
     targets=(
         Target("triton", "copy", 0.95, 1.0),
         Target("triton", "torch", 1.0),
-        Target("triton", "compile", 0.97),
+        Target("triton", "compile", 0.97, sizes=(256, 1024)),
         Target("triton", "compile", 0.97, 2.0, sizes=(4096, 16384)),
     ),
 )
 
 _SOFTMAX_BACKWARD = _row_task(
-    *(
-        "softmax_backward",
-        "softmax backward",
-        3,
-        _softmax_planes,
-        no_grad(softmax.softmax_backward),
-    ),
-    rivals={"compile": _compiled(_softmax_gradient), "torch": no_grad(_torch_softmax_gradient)},
+    *("softmax_backward", "softmax backward", 3, _softmax_planes),
+    no_grad(softmax.softmax_backward),
+    others={
+        "compile": rivals.compiled(rivals.softmax_gradient),
+        "torch": no_grad(rivals.torch_softmax_gradient),
+    },
     atol=lambda n: 1 / (8 * n),  # y is 1/n about, rounded at 2^-9; dy and their sums are 1 to 4
 )
 
 _RMSNORM = _row_task(
     *("rmsnorm", "RMSNorm", 2, _norm_planes, no_grad(rmsnorm.rmsnorm)),
-    rivals={"compile": _compiled(_torch_norm), "torch": no_grad(_torch_norm)},
+    others={"compile": rivals.compiled(rivals.torch_norm), "torch": no_grad(rivals.torch_norm)},
 )
 
 RMSNORM_BACKWARD = _row_task(
     *("rmsnorm_backward", "RMSNorm backward with dw", 3, _norm_saved),
-    no_grad(lambda x, w, r, dy: rmsnorm.rmsnorm_backward(x, w, r, dy)),
-    rivals={
-        "compile": _gradients(
-            torch.compile(lambda x, w: F.rms_norm(x, w.shape, w, EPS), dynamic=False)
-        ),
-        "torch": _gradients(_torch_norm),
+    no_grad(rmsnorm.rmsnorm_backward),
+    others={
+        "compile": rivals.gradients(rivals.compiled_norm),
+        "torch": rivals.gradients(rivals.torch_norm),
     },
     # dw sums a column of normal products: √rows large, rounded at 2^-9 of that by either side.
     atol=lambda n: math.sqrt(NUMBERS / n) / 128,
@@ -268,9 +154,9 @@ def _fp8_task(n: int) -> Task:
         _fp8_tensors(n),
         own=(Variant("triton", each_layer(fp8.fp8_gemm), needs=89),),
         rivals={
-            "cuBLAS bf16": _bf16,
-            "scaled_mm": _scaled_mm(False),
-            "scaled_mm, fast": _scaled_mm(True),
+            "cuBLAS bf16": rivals.cublas_bf16,
+            "scaled_mm": rivals.scaled_mm(False),
+            "scaled_mm, fast": rivals.scaled_mm(True),
         },
         bytes=lambda rows: _layers(n) * (n * n + rows * n + 2 * rows * n),
         flop=lambda rows: 2.0 * _layers(n) * rows * n * n,
@@ -290,8 +176,8 @@ _LAUNCHES = Task(
     f"n launches that add {SMALL} numbers each",
     (100,),
     _small,
-    own=(Variant("graph", _graph),),
-    rivals={"plain launches": _plain_launches},
+    own=(Variant("graph", rivals.launches_of),),
+    rivals={"plain launches": rivals.plain_launches},
     bytes=lambda n: 12 * n * SMALL,
     dtype="float32",
     targets=(Target("graph", "plain launches", 10.0, 17.0),),
