@@ -36,12 +36,12 @@ def fitting_rows(
     """For autotuning: the configs that give each thread 16 or 32 numbers of a block of rows.
 
     With fewer a thread has too little under way, with more it runs out of registers, two or three
-    numbers in float32 for each. Rows too long for that get the most threads that there are, very
-    short ones the smallest block.
+    numbers in float32 for each: 32 warps leave it 64 registers, which 32 numbers fill. Rows too
+    long for that get the most threads that there are, very short ones the smallest block.
     """
     width = {**given, **options}["BLOCK"]
     share = {c: width * c.kwargs["ROWS"] / (32 * c.num_warps) for c in configs}
-    kept = [c for c in configs if share[c] in (16, 32)]
+    kept = [c for c in configs if share[c] == 16 or (share[c] == 32 and c.num_warps < 32)]
     if not kept:
         nearest = min(abs(share[c] - 24) for c in configs)
         kept = [c for c in configs if abs(share[c] - 24) == nearest]

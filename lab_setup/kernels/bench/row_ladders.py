@@ -58,7 +58,7 @@ _SOFTMAX_LADDER = Ladder(
 
 def _norm_step(stages: int) -> Make:
     def run(x, w, r, dy):
-        # 4096 numbers a program and 16 a thread, or a row of more; 1024 threads a multiprocessor.
+        # 2048 numbers a program or a row of more, 16 a thread; 512 threads a multiprocessor.
         rows = max(1, 2048 // x.shape[1])
         warps = min(max(x.shape[1] * rows // 512, 4), 16)
         return steps.rmsnorm_walking(x, w, r, dy, rows, warps, max(1, 16 // warps), stages)

@@ -94,3 +94,11 @@ def _fp8_launches() -> Iterator[Launch]:
             args = (a, b, _meta(m, n), scale, scale, m, n, n, n, n)
             sizes = {"BLOCK_M": fp8.rows_of(m), "SPLIT_K": 1}
             yield from _tuned(f"fp8, {m} × {n}", fp8.fp8_gemm_kernel, args, needs=89, **sizes)
+    parts, out = _meta(4, 16, 4096, dtype=torch.float32), _meta(16, 4096)
+    split = (parts, out, scale, scale, 16 * 4096)
+    yield Launch(
+        "fp8, sum of 4 parts", fp8.fp8_reduce_kernel, split, {"SPLIT_K": 4, "BLOCK": 256}, 89
+    )
+    a, b = _meta(16, 4096, dtype=F8), _meta(4096, 4096, dtype=F8)
+    args = (a, b, parts, scale, scale, 16, 4096, 4096, 4096, 4096)
+    yield from _tuned("fp8, in 4 parts", fp8.fp8_gemm_kernel, args, 89, BLOCK_M=16, SPLIT_K=4)
