@@ -22,6 +22,7 @@ __all__ = [
     "SMALL",
     "SOFTMAX",
     "TASKS",
+    "fp8_tensors",
     "quantised",
 ]
 
@@ -55,7 +56,7 @@ def _layers(n: int) -> int:
     return (1 << 28) // (n * n)
 
 
-def _fp8_tensors(n: int) -> Callable[[int], tuple]:
+def fp8_tensors(n: int) -> Callable[[int], tuple]:
     def tensors(rows: int) -> tuple:
         a, scale_a = quantised(torch.randn(rows, n, device="cuda"))
         weights = (torch.randn(n, n, device="cuda") / math.sqrt(n) for _ in range(_layers(n)))
@@ -151,7 +152,7 @@ def _fp8_task(n: int) -> Task:
         f"fp8_{n}",
         f"fp8 e4m3, n × {n} by {n} × {n}, {_layers(n)} layers",
         (1, 16, 64),
-        _fp8_tensors(n),
+        fp8_tensors(n),
         own=(Variant("triton", each_layer(fp8.fp8_gemm), needs=89),),
         rivals={
             "cuBLAS bf16": rivals.cublas_bf16,
