@@ -1,9 +1,10 @@
-"""``python -m lab_setup doctor | gpulock | roofline``: arguments in, exit status out."""
+"""``python -m lab_setup doctor | gpulock | roofline | kernels``: arguments in, exit status out."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,11 +29,25 @@ def main(arguments: list[str] | None = None) -> int:
     roof.add_argument("--out", metavar="OUT", help="where the figure goes (.png or .svg)")
     roof.add_argument("--plot", metavar="FILE.json", help="only draw such a file")
 
+    if find_spec("lab_setup.kernels"):  # no part of the students' copy: it answers exercises
+        fast = commands.add_parser("kernels", help="the fast kernels beside the vendor's")
+        fast.add_argument(
+            "--only", metavar="NAME", nargs="+", help="rows, products, attentions (default: all)"
+        )
+        fast.add_argument("--json", metavar="OUT", default="kernels.json", help="figures as data")
+        fast.add_argument("--seconds", type=float, default=900.0, help="begin nothing after that")
+        fast.add_argument("--resume", action="store_true", help="go on with OUT")
+        fast.add_argument("--offline", metavar="CC", type=int, help="compile for it (89), no card")
+        fast.add_argument("--plot", metavar="FILE.json", help="only draw such a file")
+        fast.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+
     options = parser.parse_args(arguments)
     if options.command == "doctor":
         from lab_setup import doctor as chosen
     elif options.command == "roofline":
         from lab_setup.roofline import command as chosen
+    elif options.command == "kernels":
+        from lab_setup.kernels.bench import command as chosen
     else:
         from lab_setup import gpulock as chosen
     try:

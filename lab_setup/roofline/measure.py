@@ -18,7 +18,16 @@ from pathlib import Path
 
 from autograder.ir.cards import card
 
-__all__ = ["Measured", "Timing", "TritonMissing", "gpu", "measure", "peak_bytes", "versions"]
+__all__ = [
+    "Measured",
+    "Timing",
+    "TritonMissing",
+    "differs",
+    "gpu",
+    "measure",
+    "peak_bytes",
+    "versions",
+]
 
 
 class TritonMissing(ImportError):
@@ -233,21 +242,31 @@ def _difference(
     atol: float | None = None,
 ) -> str:
     """A sentence that names the first function whose result is not the last one's, or nothing."""
-    from torch.testing import assert_close
-
     *others, (reference, function) = functions.items()
     expected = function()
     for name, other in others:
         if name in unchecked:
             continue
-        try:
-            if atol is None:
-                assert_close(other(), expected)
-            else:
-                assert_close(other(), expected, rtol=1.6e-2, atol=atol)  # torch's for bfloat16
-        except (AssertionError, TypeError) as error:
-            what = " ".join(str(error).split()[:24])
+        if what := differs(other(), expected, atol):
             return f"{name} does not give what {reference} gives. {what}"
+    return ""
+
+
+def differs(result: object, expected: object, atol: float | None = None) -> str:
+    """How tensors, or tuples of them, differ by ``torch.testing.assert_close``, or nothing.
+
+    ``atol``: an absolute difference to allow besides torch's relative one for bfloat16; torch's
+    own of both without it. NaN differs from everything.
+    """
+    from torch.testing import assert_close
+
+    try:
+        if atol is None:
+            assert_close(result, expected)
+        else:
+            assert_close(result, expected, rtol=1.6e-2, atol=atol)  # torch's for bfloat16
+    except (AssertionError, TypeError) as error:
+        return " ".join(str(error).split()[:24])
     return ""
 
 
