@@ -34,11 +34,12 @@ def main(arguments: list[str] | None = None) -> int:
         fast.add_argument(
             "--only", metavar="NAME", nargs="+", help="rows, products, attentions (default: all)"
         )
-        fast.add_argument("--json", metavar="OUT", default="kernels.json", help="figures as data")
+        fast.add_argument("--json", metavar="OUT", help="figures as data (default: kernels.json)")
         fast.add_argument("--seconds", type=float, default=900.0, help="begin nothing after that")
         fast.add_argument("--resume", action="store_true", help="go on with OUT")
         fast.add_argument("--offline", metavar="CC", type=int, help="compile for it (89), no card")
         fast.add_argument("--plot", metavar="FILE.json", help="only draw such a file")
+        fast.add_argument("--page", action="store_true", help="write docs/KERNELS.md anew")
         fast.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
 
     options = parser.parse_args(arguments)

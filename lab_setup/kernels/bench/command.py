@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -22,8 +23,9 @@ from lab_setup.gpus import gpus
 from lab_setup.kernels.bench import offline
 from lab_setup.kernels.bench.families import family, names
 from lab_setup.kernels.bench.results import load, new, save, summary
+from lab_setup.roofline.measure import installed
 
-__all__ = ["compile_for", "main", "measure_here", "measured_in_children"]
+__all__ = ["compile_for", "ladder_here", "main", "measure_here", "measured_in_children"]
 
 ROOT = Path(__file__).resolve().parents[3]
 LOST = 75  # a child's status after a fault on the card: EX_TEMPFAIL, try again
@@ -42,7 +44,13 @@ def main(options: Any) -> int:
                 print(path)
             return 0
         if options.offline is not None:
-            return _offline(chosen, options.offline)
+            return _offline(chosen, options.offline, options.json)
+        if options.page:
+            from lab_setup.kernels.bench.page import write
+
+            print(write())
+            return 0
+        options.json = options.json or "kernels.json"
         if options.here:
             return measure_here(chosen, Path(options.json), float(options.seconds))
         cards = gpus()
@@ -70,13 +78,16 @@ def main(options: Any) -> int:
         return 2
 
 
-def _offline(chosen: tuple[str, ...], cc: int) -> int:
+def _offline(chosen: tuple[str, ...], cc: int, target: str | None) -> int:
     try:
         most = offline.limit(cc)
     except ValueError as error:
         raise Rejected(str(error)) from None
     fits = compile_for(chosen, cc)
     print(offline.table(fits, most))
+    if target:
+        record = new({"cc": cc, "versions": {"triton": installed("triton")}})
+        save(record | {"fits": [asdict(fit) for fit in fits]}, Path(target))
     lacking = offline.without_fit(fits, most)
     for name in lacking:
         print(f"{name}: no config fits into {most:,} bytes of shared memory without spills")
@@ -164,6 +175,28 @@ def measure_here(chosen: tuple[str, ...], target: Path, seconds: float) -> int:
         finally:
             save(record, target)
     return 0 if _all_well(record) else 1
+
+
+def ladder_here(name: str, size: int) -> dict[str, Any]:
+    """A record with one block: a ladder at one size, measured in this process. Wants a GPU.
+
+    Raises Rejected where there is no such ladder.
+    """
+    import torch
+
+    from lab_setup.kernels.bench.run import Bench
+    from lab_setup.roofline.machine import about
+
+    ladders = [ladder for one in map(family, names()) for ladder in one.ladders]
+    found = next((ladder for ladder in ladders if ladder.name == name), None)
+    if found is None:
+        raise Rejected(f"No ladder {name}; there are {', '.join(one.name for one in ladders)}.")
+    major, minor = torch.cuda.get_device_capability()
+    record = new(about())
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(record, Path(folder) / "kernels.json", 10 * major + minor)
+        record["blocks"].append(bench.block_of(found, size))
+    return record
 
 
 def _loaded(name: str, record: dict[str, Any]):

@@ -1,0 +1,178 @@
+"""docs/KERNELS.md, written from what was measured: no figure on it is typed by hand.
+
+``python -m lab_setup kernels --page`` reads docs/measured/kernels_h200.json (a run on a card) and
+docs/measured/kernels_fits_89.json (compiled without one), draws the figures beside them and writes
+the page.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lab_setup.kernels.bench.offline import Fit, limit
+from lab_setup.kernels.bench.plot import write_all
+from lab_setup.kernels.bench.results import load, plain_ratio, target_rows
+from lab_setup.roofline.ladders import STORED, climbed, facts_of
+
+__all__ = ["FITS", "PAGE", "page", "write"]
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs/KERNELS.md"
+FITS = ROOT / "docs/measured/kernels_fits_89.json"
+Record = Mapping[str, Any]
+
+_HEAD = """# Fast kernels: the course's beside the vendor's
+
+<!-- Written by `python -m lab_setup kernels --page` from docs/measured/. Edit
+lab_setup/kernels/bench/page.py, not this file. -->
+
+The kernels that the course teaches, as fast as plain Triton gets, still short enough to read. They answer exercises, so
+they are no part of the students' copy. Lesson 11 climbs the ladders below, from the stored figures.
+
+| module of lab_setup/kernels | what it is |
+|---|---|
+{modules}
+
+A host function chooses by the card: tensor descriptors (TMA) and warp specialisation where the compute capability is 9.0
+or more, pointers else. Configs are tuned at the first call, among those that fit the card's shared memory.
+
+## Run it
+```
+python -m lab_setup kernels                          compile, check at full size, measure: all that a card allows
+python -m lab_setup kernels --only products          one family: rows, products, attentions
+python -m lab_setup kernels --seconds 300 --json OUT begin nothing after 300 s; figures as data
+python -m lab_setup kernels --json OUT --resume      go on with OUT
+python -m lab_setup kernels --offline 89             compile every kernel and config for a card that is not there
+python -m lab_setup kernels --plot OUT               figures of such a file
+python -m lab_setup kernels --page                   this page
+python -m tests.device.kernels OUTDIR 520            all of it in one call, for a lent card
+```
+
+Functions that are compared take turns on the card, with the L2 cache emptied before each run and launches captured as
+CUDA graphs: ratios within a block are good to about 1.5 %, times in different blocks are not to be compared. A function
+that fails or gives something else than the reference is named and not timed. Figures above the card's roof are refused.
+"""
+
+
+def write() -> Path:
+    """Draws the figures and writes the page. Raises Rejected where the measurements are missing."""
+    record = load(STORED)
+    write_all(record, STORED)
+    PAGE.write_text(page(record, load(FITS)), encoding="utf-8")
+    return PAGE
+
+
+def page(record: Record, fits: Record) -> str:
+    """The page for a record of measurements and one of compilations."""
+    parts = [_HEAD.format(modules="\n".join(_modules()))]
+    parts.append("\n".join(_targets(record)))
+    for block in record["blocks"]:
+        if block["kind"] == "ladder":
+            parts.append("\n".join(_ladder(block)))
+    parts += ["\n".join(_figures(record)), "\n".join(_checks(record)), "\n".join(_fits(fits))]
+    return "\n".join(part.rstrip() + "\n" for part in parts)
+
+
+def _modules() -> Iterator[str]:
+    for path in sorted((ROOT / "lab_setup/kernels").glob("*.py")):
+        if path.name != "__init__.py":
+            said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            yield f"| `{path.name}` | {' '.join(said.partition(chr(10) * 2)[0].split())} |"
+
+
+def _targets(record: Record) -> Iterator[str]:
+    yield f"## Targets, {facts_of(record)}\n"
+    yield "Ratios are times, the rival's over ours: above 1 the course's kernel is faster.\n"
+    yield "| task | kernel / rival | ratio at size | at least | stretch | |"
+    yield "|---|---|---|---|---|---|"
+    grouped: dict[tuple, list[dict]] = {}
+    for row in target_rows(record):
+        key = row["title"], row["own"], row["rival"], row["at_least"], row["stretch"]
+        grouped.setdefault(key, []).append(row)
+    for (title, own, rival, least, stretch), rows in grouped.items():
+        rows.sort(key=lambda row: row["size"])
+        ratios = " · ".join(f"{row['size']}: {_number(row['ratio'])}" for row in rows)
+        verdicts = {row["verdict"] for row in rows}
+        worst = next(v for v in ("not measured", "missed", "met", "stretch") if v in verdicts)
+        if worst in ("missed", "not measured"):
+            short = [row["size"] for row in rows if row["verdict"] == worst]
+            worst = f"**{worst}** at {', '.join(map(str, short))}"
+        goal = f"{stretch:.2f}" if stretch else "–"
+        yield f"| {title} | {own} / {rival} | {ratios} | {least:.2f} | {goal} | {worst} |"
+
+
+def _ladder(block: Mapping[str, Any]) -> Iterator[str]:
+    yield f"## Ladder: {block['name']}, n = {block['size']}\n"
+    if block["rivals"][-1:] and block["timings"]:
+        yield f"![{block['title']}](measured/{STORED.stem}_{_picture(block)}.png)\n"
+    steps, rivals = climbed(block)
+    vendor = list(rivals)[-1]
+    yield f"| step | why | TFLOP/s | of {vendor} | gain predicted | measured |"
+    yield "|---|---|---|---|---|---|"
+    speed = {t["name"]: t["tflops"] for t in block["timings"]}
+    for step in steps:
+        tflops = f"{speed[step['label']]:.0f}" if speed.get(step["label"]) else "–"
+        needs = " (9.0)" if step["needs"] >= 90 else ""
+        yield (
+            f"| {step['label']}{needs} | {step['reason']} | {tflops} | {_number(step['ratio'])} | "
+            f"{_number(step['expect'])} | {_number(step['gain'])} |"
+        )
+    others = [f"{name} {ratio:.2f}" for name, ratio in list(rivals.items())[:-1]]
+    said = [f"Beside it, of {vendor}: {', '.join(others)}."] if others else []
+    if ratio := plain_ratio(block):
+        said.append(f"First step over the course's own solution, times: {ratio:.2f}.")
+    if any(step["needs"] >= 90 for step in steps):
+        said.append("(9.0): needs compute capability 9.0.")
+    yield "\n" + " ".join(said)
+
+
+def _picture(block: Mapping[str, Any]) -> str:
+    return f"ladder_{block['name']}_{block['size']}"
+
+
+def _figures(record: Record) -> Iterator[str]:
+    yield "## By size\n"
+    for family in dict.fromkeys(b["family"] for b in record["blocks"] if b["kind"] == "task"):
+        yield f"![{family}, ratio to the vendor by size](measured/{STORED.stem}_{family}.png)\n"
+
+
+def _checks(record: Record) -> Iterator[str]:
+    checks = record["checks"]
+    bad = [check for check in checks if not check["ok"]]
+    yield "## Right at full size\n"
+    yield (
+        f"{len(checks)} checks on the card, sizes that divide nothing and the largest of the table "
+        f"among them, outputs poisoned with NaN, runs repeated bit by bit: {len(checks) - len(bad)} "
+        "passed."
+    )
+    for check in bad:
+        yield f"- **failed**: {check['label']}: {check['why']}"
+
+
+def _fits(record: Record) -> Iterator[str]:
+    cc = record["made"]["cc"]
+    most = limit(cc)
+    yield f"## On compute capability {cc // 10}.{cc % 10}: compiled, Triton {_triton(record)}\n"
+    yield (
+        f"A program may have {most:,} bytes of shared memory. A config fits if it compiles within "
+        "that and spills no register.\n"
+    )
+    yield "| kernel | configs | fit | least shared memory of those | registers a thread of that one |"
+    yield "|---|---|---|---|---|"
+    fits = [Fit(**row) for row in record["fits"]]
+    for name in sorted({fit.kernel for fit in fits}):
+        own = [fit for fit in fits if fit.kernel == name]
+        good = sorted((f for f in own if f.fits(most)), key=lambda f: f.shared)
+        least = f"{good[0].shared:,} | {good[0].registers}" if good else "– | –"
+        yield f"| `{name}` | {len(own)} | {len(good) or '**0**'} | {least} |"
+
+
+def _triton(record: Record) -> str:
+    return record["made"]["versions"]["triton"]
+
+
+def _number(value: float | None) -> str:
+    return f"{value:.2f}" if value else "–"
