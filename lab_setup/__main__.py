@@ -30,17 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     roof.add_argument("--plot", metavar="FILE.json", help="only draw such a file")
 
     if find_spec("lab_setup.kernels"):  # no part of the students' copy: it answers exercises
-        fast = commands.add_parser("kernels", help="the fast kernels beside the vendor's")
-        fast.add_argument(
-            "--only", metavar="NAME", nargs="+", help="rows, products, attentions (default: all)"
-        )
-        fast.add_argument("--json", metavar="OUT", help="figures as data (default: kernels.json)")
-        fast.add_argument("--seconds", type=float, default=900.0, help="begin nothing after that")
-        fast.add_argument("--resume", action="store_true", help="go on with OUT")
-        fast.add_argument("--offline", metavar="CC", type=int, help="compile for it (89), no card")
-        fast.add_argument("--plot", metavar="FILE.json", help="only draw such a file")
-        fast.add_argument("--page", action="store_true", help="write docs/KERNELS.md anew")
-        fast.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+        from lab_setup.kernels.bench.options import add
+
+        add(commands)
 
     options = parser.parse_args(arguments)
     if options.command == "doctor":

@@ -168,6 +168,19 @@ def test_after_a_fault_on_the_card_another_process_goes_on_without_the_culprit(b
     assert "hopper" in [t["name"] for t in block["timings"]]
 
 
+def test_checks_that_cannot_be_made_keep_nothing_else_waiting(bench):
+    def checks():
+        yield "right", lambda: 0.5, 1.0
+        raise MemoryError("no room for the operands")
+
+    ready = bench()
+    ready.check_all([families.Family("broken", checks=checks), fake.FAMILY])
+    assert [c["label"] for c in ready.record["checks"]][:2] == ["right", "right"]
+    assert ready.record["notes"] == [
+        "checks of broken ended early: MemoryError: no room for the operands"
+    ]
+
+
 def test_what_ended_its_process_is_not_tried_again(bench):
     record = new({}) | {"trying": ["task", "double", fake.N, "fast"]}
     ready = bench(record=record)
@@ -205,7 +218,7 @@ import json, pathlib, sys, time
 target = pathlib.Path(sys.argv[sys.argv.index("--json") + 1])
 runs = json.loads(target.read_text())["runs"] if target.exists() else []
 status = {statuses}[len(runs)]
-if status != 3:
+if status != 4:
     target.write_text(json.dumps({{"runs": runs + [sys.argv[-1]]}}))
 if status == 9:
     time.sleep(60)
@@ -223,11 +236,11 @@ def _run(tmp_path, statuses, seconds=30.0) -> tuple[int, int]:
 
 
 def test_children_follow_one_another_until_one_ends_by_itself(tmp_path):
-    assert _run(tmp_path, [75, -6 % 256, 0, 0]) == (0, 3)
+    assert _run(tmp_path, [75, -6 % 256, 3, 0]) == (3, 3)
 
 
 def test_a_child_that_cannot_begin_is_not_started_for_ever(tmp_path):
-    assert _run(tmp_path, [3]) == (3, 0)
+    assert _run(tmp_path, [4]) == (4, 0)
 
 
 def test_a_child_that_hangs_is_stopped(tmp_path, monkeypatch):

@@ -19,11 +19,13 @@ __all__ = ["climbed", "facts_of", "here", "stored"]
 STORED = Path(__file__).resolve().parents[2] / "docs/measured/kernels_h200.json"
 
 
-def stored(name: str, size: int, path: Path = STORED) -> tuple[dict[str, Any], str]:
-    """The block of ladder ``name`` at ``size``, and one line: measured on which card, when.
+def stored(name: str, size: int, path: Path | None = None) -> dict[str, Any]:
+    """The ladder ``name`` at ``size`` as it was measured elsewhere, for ``render.lesson11.Climb``:
+    ``title``, ``facts`` (on which card, when), ``steps`` and ``rivals`` as ``climbed`` gives them.
 
     Raises Rejected with one sentence where it is not among the stored ones.
     """
+    path = path or STORED
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -31,15 +33,15 @@ def stored(name: str, size: int, path: Path = STORED) -> tuple[dict[str, Any], s
     ladders = [block for block in record["blocks"] if block["kind"] == "ladder"]
     for block in ladders:
         if (block["name"], block["size"]) == (name, size):
-            return block, facts_of(record)
+            return _told(record, block)
     known = ", ".join(f"{block['name']} at {block['size']}" for block in ladders)
     raise Rejected(f"No ladder {name} at {size} is stored; there are {known}.")
 
 
-def here(name: str, size: int) -> tuple[dict[str, Any], str] | None:
+def here(name: str, size: int) -> dict[str, Any] | None:
     """The same, measured on this machine's card; None without a card or the fast kernels.
 
-    Raises Rejected where no such ladder is there.
+    Raises Rejected where there is no such ladder, or nothing could be measured.
     """
     import torch
 
@@ -48,7 +50,16 @@ def here(name: str, size: int) -> tuple[dict[str, Any], str] | None:
     from lab_setup.kernels.bench.command import ladder_here
 
     record = ladder_here(name, size)
-    return record["blocks"][0], facts_of(record)
+    (block,) = record["blocks"]
+    if not block["timings"]:
+        raise Rejected(f"The ladder {name} was not measured: {' '.join(block['notes'])}")
+    return _told(record, block)
+
+
+def _told(record: Mapping[str, Any], block: Mapping[str, Any]) -> dict[str, Any]:
+    steps, rivals = climbed(block)
+    title = f"{block['title']}, n = {block['size']}"
+    return {"title": title, "facts": facts_of(record), "steps": steps, "rivals": rivals}
 
 
 def facts_of(record: Mapping[str, Any]) -> str:

@@ -28,6 +28,7 @@ from lab_setup.roofline.measure import installed
 __all__ = ["compile_for", "ladder_here", "main", "measure_here", "measured_in_children"]
 
 ROOT = Path(__file__).resolve().parents[3]
+MISSED = 3  # a child's status: it did all, and a target was missed or a check failed
 LOST = 75  # a child's status after a fault on the card: EX_TEMPFAIL, try again
 HANGS = 150  # seconds without a word: the longest step, torch.compile's, takes a minute
 _CHECKS = 0.4  # of the time: after that, what is left is measured unchecked at full size
@@ -117,7 +118,7 @@ def measured_in_children(
         status = _watched([*words, "--seconds", f"{left:.0f}"], target)
         # Something written each time, or a child that cannot even begin would be started for ever.
         before, written = written, _written(target)
-        if status in (0, 1, 2) or written <= before or time.monotonic() > end:
+        if status in (0, 2, MISSED) or written <= before or time.monotonic() > end:
             return status
         print(f"The process ended with status {status}; a fresh one goes on.", flush=True)
 
@@ -144,7 +145,8 @@ def _written(target: Path) -> float:
 
 def measure_here(chosen: tuple[str, ...], target: Path, seconds: float) -> int:
     """Checks, then measures, in this process; goes on with ``target`` where it exists. 0 if every
-    target was met and every check passed, LOST after a fault on the card. Wants a GPU."""
+    target was met and every check passed, else MISSED; LOST after a fault on the card. Wants a GPU.
+    """
     import torch
 
     from lab_setup.kernels.bench.run import Bench, CardLost
@@ -174,7 +176,7 @@ def measure_here(chosen: tuple[str, ...], target: Path, seconds: float) -> int:
             return LOST
         finally:
             save(record, target)
-    return 0 if _all_well(record) else 1
+    return 0 if _all_well(record) else MISSED
 
 
 def ladder_here(name: str, size: int) -> dict[str, Any]:

@@ -76,16 +76,16 @@ def compiled(
 ) -> list[Fit]:
     """All launches of the families ``names`` for compute capability ``cc``, in their order.
 
-    ``workers`` children at a time (as many as there are processors); ``step(fit)`` is called as
-    each is done; ``command(family, cc)`` starts a child, another one in tests. Raises Rejected
-    where a family does not load.
+    ``workers`` children at a time (one for each processor that this process may use); ``step(fit)``
+    is called as each is done; ``command(family, cc)`` starts a child, another one in tests. Raises
+    Rejected where a family does not load.
     """
     jobs: list[tuple[str, int, str, str]] = []
     for name in names:
         for i, launch in enumerate(_launches(name, cc)):
             jobs.append((name, i, _bare(launch.kernel).__name__, launch.label))
     children = _Children(cc, command or _child_command)
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
 
         def done(job: tuple[str, int, str, str]) -> Fit:
             fit = children.fit(*job)

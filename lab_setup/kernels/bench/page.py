@@ -29,31 +29,34 @@ _HEAD = """# Fast kernels: the course's beside the vendor's
 <!-- Written by `python -m lab_setup kernels --page` from docs/measured/. Edit
 lab_setup/kernels/bench/page.py, not this file. -->
 
-The kernels that the course teaches, as fast as plain Triton gets, still short enough to read. They answer exercises, so
-they are no part of the students' copy. Lesson 11 climbs the ladders below, from the stored figures.
+The kernels that the course teaches, as fast as plain Triton gets, still short enough to read. They
+answer exercises, so they are no part of the students' copy. Lesson 11 climbs the ladders below,
+from the stored figures.
 
 | module of lab_setup/kernels | what it is |
 |---|---|
 {modules}
 
-A host function chooses by the card: tensor descriptors (TMA) and warp specialisation where the compute capability is 9.0
-or more, pointers else. Configs are tuned at the first call, among those that fit the card's shared memory.
+A host function chooses by the card: tensor descriptors (TMA) and warp specialisation where the
+compute capability is 9.0 or more, pointers else. Configs are tuned at the first call, among those
+that fit the card's shared memory.
 
 ## Run it
 ```
-python -m lab_setup kernels                          compile, check at full size, measure: all that a card allows
-python -m lab_setup kernels --only products          one family: rows, products, attentions
-python -m lab_setup kernels --seconds 300 --json OUT begin nothing after 300 s; figures as data
-python -m lab_setup kernels --json OUT --resume      go on with OUT
-python -m lab_setup kernels --offline 89             compile every kernel and config for a card that is not there
-python -m lab_setup kernels --plot OUT               figures of such a file
-python -m lab_setup kernels --page                   this page
-python -m tests.device.kernels OUTDIR 520            all of it in one call, for a lent card
+python -m lab_setup kernels                   compile, check at full size, measure on this card
+python -m lab_setup kernels --only products   one family: rows, products, attentions
+python -m lab_setup kernels --seconds 300     begin nothing after 300 s; --json OUT: figures as data
+python -m lab_setup kernels --resume          go on with the figures that are there
+python -m lab_setup kernels --offline 89      compile all configs for a card that is not there
+python -m lab_setup kernels --plot OUT        pictures of such a file
+python -m lab_setup kernels --page            this page
+python -m tests.device.kernels OUTDIR 520     all of it in one call, for a lent card
 ```
 
-Functions that are compared take turns on the card, with the L2 cache emptied before each run and launches captured as
-CUDA graphs: ratios within a block are good to about 1.5 %, times in different blocks are not to be compared. A function
-that fails or gives something else than the reference is named and not timed. Figures above the card's roof are refused.
+Functions that are compared take turns on the card, with the L2 cache emptied before each run and
+launches captured as CUDA graphs: ratios within a block are good to about 1.5 %, times in different
+blocks are not to be compared. A function that fails or gives something else than the reference is
+named and not timed. Figures above the card's roof are refused.
 """
 
 
@@ -69,9 +72,11 @@ def page(record: Record, fits: Record) -> str:
     """The page for a record of measurements and one of compilations."""
     parts = [_HEAD.format(modules="\n".join(_modules()))]
     parts.append("\n".join(_targets(record)))
-    for block in record["blocks"]:
-        if block["kind"] == "ladder":
-            parts.append("\n".join(_ladder(block)))
+    ladders = [block for block in record["blocks"] if block["kind"] == "ladder"]
+    for name in dict.fromkeys(block["name"] for block in ladders):
+        blocks = [b for b in ladders if b["name"] == name and _has_vendor(b)]
+        if blocks:
+            parts.append("\n".join(_ladder(sorted(blocks, key=lambda b: b["size"]))))
     parts += ["\n".join(_figures(record)), "\n".join(_checks(record)), "\n".join(_fits(fits))]
     return "\n".join(part.rstrip() + "\n" for part in parts)
 
@@ -104,33 +109,36 @@ def _targets(record: Record) -> Iterator[str]:
         yield f"| {title} | {own} / {rival} | {ratios} | {least:.2f} | {goal} | {worst} |"
 
 
-def _ladder(block: Mapping[str, Any]) -> Iterator[str]:
-    yield f"## Ladder: {block['name']}, n = {block['size']}\n"
-    if block["rivals"][-1:] and block["timings"]:
-        yield f"![{block['title']}](measured/{STORED.stem}_{_picture(block)}.png)\n"
-    steps, rivals = climbed(block)
-    vendor = list(rivals)[-1]
-    yield f"| step | why | TFLOP/s | of {vendor} | gain predicted | measured |"
-    yield "|---|---|---|---|---|---|"
-    speed = {t["name"]: t["tflops"] for t in block["timings"]}
-    for step in steps:
-        tflops = f"{speed[step['label']]:.0f}" if speed.get(step["label"]) else "–"
+def _has_vendor(block: Mapping[str, Any]) -> bool:
+    return bool({t["name"] for t in block["timings"]}.intersection(block["rivals"][-1:]))
+
+
+def _ladder(blocks: list[Mapping[str, Any]]) -> Iterator[str]:
+    """One ladder at all its sizes; the picture is that of the middle one."""
+    middle = blocks[len(blocks) // 2]
+    name, vendor = middle["name"], middle["rivals"][-1]
+    yield f"## Ladder: {name}\n"
+    yield f"{middle['title']}. Speed, {vendor} = 1, and gain over the step before.\n"
+    picture = f"measured/{STORED.stem}_ladder_{name}_{middle['size']}.png"
+    yield f"![the ladder {name}, step by step, at n = {middle['size']}]({picture})\n"
+    heads = "".join(f" n = {b['size']} | gain |" for b in blocks)
+    yield f"| step | why | gain predicted |{heads}"
+    yield "|---|---|---|" + "---|---|" * len(blocks)
+    columns = [climbed(block)[0] for block in blocks]
+    for i, step in enumerate(columns[0]):
         needs = " (9.0)" if step["needs"] >= 90 else ""
-        yield (
-            f"| {step['label']}{needs} | {step['reason']} | {tflops} | {_number(step['ratio'])} | "
-            f"{_number(step['expect'])} | {_number(step['gain'])} |"
-        )
-    others = [f"{name} {ratio:.2f}" for name, ratio in list(rivals.items())[:-1]]
-    said = [f"Beside it, of {vendor}: {', '.join(others)}."] if others else []
-    if ratio := plain_ratio(block):
-        said.append(f"First step over the course's own solution, times: {ratio:.2f}.")
-    if any(step["needs"] >= 90 for step in steps):
-        said.append("(9.0): needs compute capability 9.0.")
-    yield "\n" + " ".join(said)
-
-
-def _picture(block: Mapping[str, Any]) -> str:
-    return f"ladder_{block['name']}_{block['size']}"
+        cells = "".join(f" {_number(c[i]['ratio'])} | {_number(c[i]['gain'])} |" for c in columns)
+        yield f"| {step['label']}{needs} | {step['reason']} | {_number(step['expect'])} |{cells}"
+    yield ""
+    if any(step["needs"] >= 90 for step in columns[0]):
+        yield "(9.0): needs compute capability 9.0.\n"
+    for block in blocks:
+        rivals = climbed(block)[1]
+        said = [f"{rival} {ratio:.2f}" for rival, ratio in list(rivals.items())[:-1]]
+        if ratio := plain_ratio(block):
+            said.append(f"time of the first step over the course's own solution {ratio:.2f}")
+        if said:
+            yield f"- n = {block['size']}: {', '.join(said)}"
 
 
 def _figures(record: Record) -> Iterator[str]:
@@ -144,9 +152,8 @@ def _checks(record: Record) -> Iterator[str]:
     bad = [check for check in checks if not check["ok"]]
     yield "## Right at full size\n"
     yield (
-        f"{len(checks)} checks on the card, sizes that divide nothing and the largest of the table "
-        f"among them, outputs poisoned with NaN, runs repeated bit by bit: {len(checks) - len(bad)} "
-        "passed."
+        f"{len(checks) - len(bad)} of {len(checks)} checks on the card passed: sizes that divide "
+        "nothing and the largest of the table, outputs poisoned with NaN, repeated runs equal."
     )
     for check in bad:
         yield f"- **failed**: {check['label']}: {check['why']}"
@@ -160,7 +167,7 @@ def _fits(record: Record) -> Iterator[str]:
         f"A program may have {most:,} bytes of shared memory. A config fits if it compiles within "
         "that and spills no register.\n"
     )
-    yield "| kernel | configs | fit | least shared memory of those | registers a thread of that one |"
+    yield "| kernel | configs | fit | least shared memory | registers a thread of that one |"
     yield "|---|---|---|---|---|"
     fits = [Fit(**row) for row in record["fits"]]
     for name in sorted({fit.kernel for fit in fits}):

@@ -87,25 +87,32 @@ class Bench:
         """Runs the families' checks at full size that the record does not have yet; one that fails
         is named with its error. Raises CardLost, with the record saved."""
         for family in families:
-            have = {c["label"] for c in self.record["checks"] if c["family"] == family.name}
-            for label, function, bound in family.checks():
-                if label in have:
-                    continue
-                self.step(f"check {label}")
-                if time.monotonic() > self.until:
-                    self._note(f"check {label}: left out, the time was over.")
-                    continue
-                row = {"family": family.name, "label": label, "bound": bound}
-                if fault := self._fault("check", family.name, 0, label):
-                    row |= {"ok": False, "error": None, "why": fault}
-                else:
-                    self._trying("check", family.name, 0, label)
-                    row |= _checked(function, bound)
-                    self._trying()
-                self.record["checks"].append(row)
-                save(self.record, self.target)
-                print(f"check {label}: {'ok' if row['ok'] else 'FAILED'}: {row['why']}", flush=True)
-                self._answers(f"check {label}")
+            try:
+                for check in family.checks():
+                    self._check(family.name, *check)
+            except CardLost:
+                raise
+            except Exception as error:  # while the next check was being made
+                self._note(f"checks of {family.name} ended early: {_said(error)}")
+
+    def _check(self, name: str, label: str, function: Callable[[], float], bound: float) -> None:
+        if any((c["family"], c["label"]) == (name, label) for c in self.record["checks"]):
+            return
+        self.step(f"check {label}")
+        if time.monotonic() > self.until:
+            self._note(f"check {label}: left out, the time was over.")
+            return
+        row = {"family": name, "label": label, "bound": bound}
+        if fault := self._fault("check", name, 0, label):
+            row |= {"ok": False, "error": None, "why": fault}
+        else:
+            self._trying("check", name, 0, label)
+            row |= _checked(function, bound)
+            self._trying()
+        self.record["checks"].append(row)
+        save(self.record, self.target)
+        print(f"check {label}: {'ok' if row['ok'] else 'FAILED'}: {row['why']}", flush=True)
+        self._answers(f"check {label}")
 
     def block_of(self, what: Task | Ladder, size: int) -> dict[str, Any]:
         """One block as data: timings, steps with their reasons, and ``failed``, label → why."""
