@@ -6,12 +6,15 @@ import json
 import sys
 import textwrap
 import time
+from dataclasses import asdict, replace
 
 import pytest
 
 from autograder.records import Rejected
 from lab_setup.__main__ import main as lab_setup
 from lab_setup.kernels.bench import command, families, offline
+from lab_setup.kernels.bench.page import FITS, PAGE, page
+from lab_setup.kernels.bench.plot import figures, write_all
 from lab_setup.kernels.bench.results import (
     PLAIN,
     block_lines,
@@ -23,7 +26,9 @@ from lab_setup.kernels.bench.results import (
     target_rows,
 )
 from lab_setup.kernels.bench.run import Bench, CardLost
+from lab_setup.roofline.ladders import STORED
 from tests import kernels_fake as fake
+from tests.lesson_pages import said_in
 
 TIMES = {"fast": 1.0, "torch": 0.97, "copy": 0.85, "plain": 3.0, "wider": 1.5, "descriptors": 1.2}
 
@@ -31,7 +36,9 @@ TIMES = {"fast": 1.0, "torch": 0.97, "copy": 0.85, "plain": 3.0, "wider": 1.5, "
 @pytest.fixture
 def bench(tmp_path):
     def made(**more):
-        record = more.pop("record", None) or new({"card": "a table", "date": "2026-01-01"})
+        made = {"card": "a table", "date": "2026-01-01 00:00 UTC"}
+        made["versions"] = {"torch": "2.0", "triton": "3.0"}
+        record = more.pop("record", None) or new(made)
         more = {"measure": fake.measured(TIMES)} | more
         return Bench(record, tmp_path / "kernels.json", more.pop("cc", 90), **more)
 
@@ -62,8 +69,6 @@ def test_a_variant_that_the_card_lacks_is_left_out(bench):
 
 
 def test_a_block_whose_reference_does_not_run_takes_the_rival_before(bench):
-    from dataclasses import replace
-
     task = replace(fake.TASK, rivals={"eager": fake._double, "absent": fake._raises})
     block = bench().block_of(task, fake.N)
     assert block["rivals"] == ["eager"] and "absent" in block["failed"]
@@ -146,8 +151,6 @@ def test_after_a_fault_on_the_card_another_process_goes_on_without_the_culprit(b
         if spoiled:
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    from dataclasses import replace
-
     def spoils(x):
         def run():
             spoiled.append(True)
@@ -210,6 +213,51 @@ def test_the_first_step_is_compared_with_the_courses_solution():
     assert plain_ratio(block | {"timings": timings[:1]}) is None
 
 
+# ------------------------------------------------------------------ figures and the page
+
+
+def test_every_ladder_and_family_has_a_figure_that_names_card_and_date(bench, tmp_path):
+    ready = bench()
+    ready.measure_all([fake.FAMILY])
+    drawn = dict(figures(ready.record))
+    assert list(drawn) == ["ladder_double_64", "fake"]
+    for figure in drawn.values():
+        assert "measured on one a table, 2026-01-01, triton 3.0, torch 2.0" in said_in(figure)
+    said = said_in(drawn["ladder_double_64"])
+    assert "2.00" in said and "wider" in said and "copy" in said
+    assert "target, at least" in said_in(drawn["fake"])
+    written = write_all(ready.record, tmp_path / "kernels.json")
+    assert [path.name for path in written] == ["kernels_ladder_double_64.png", "kernels_fake.png"]
+    with pytest.raises(Rejected, match="holds no timings"):
+        write_all(bench().record, tmp_path / "kernels.json")
+
+
+def test_the_page_is_written_from_the_figures(bench):
+    ready = bench()
+    ready.check_all([fake.FAMILY])
+    ready.measure_all([fake.FAMILY])
+    fit = offline.Fit("fake", "double_kernel", "double 256", 89, 1024, 20, 0)
+    spilled = offline.Fit("fake", "other_kernel", "other", 89, 1024, 255, 8)
+    fits = new({"cc": 89, "versions": {"triton": "3.0"}})
+    fits["fits"] = [asdict(fit), asdict(spilled)]
+    said = page(ready.record, fits)
+    assert "| double, n numbers | fast / torch | 64: 0.97 · 128: 0.97 | 0.95 | 1.00 | met |" in said
+    assert "fast / copy | 64: 0.85 | 0.90 | – | **missed** at 64 |" in said
+    assert "raises / torch | 64: – | 0.50 | – | **not measured** at 64 |" in said
+    assert "| wider | Twice the block. | 1.50 | 0.65 | 2.00 |" in said
+    assert "| descriptors (9.0) | The copy engine. | 1.10 | 0.81 | 1.25 |" in said
+    assert "1 of 4 checks on the card passed" in said and "**failed**: too far" in said
+    assert "| `double_kernel` | 1 | 1 | 1,024 | 20 |" in said
+    assert "| `other_kernel` | 1 | **0** | – | – |" in said
+
+
+def test_the_page_in_docs_is_what_the_figures_say():
+    """Without measurements there is no page, so that none shows figures that nobody measured."""
+    assert STORED.exists() == FITS.exists() == PAGE.exists()
+    if PAGE.exists():
+        assert PAGE.read_text(encoding="utf-8") == page(load(STORED), load(FITS))
+
+
 # ------------------------------------------------------------------ children
 
 
@@ -252,7 +300,9 @@ OFFLINE_CHILD = """
 import sys
 sys.path.insert(0, {root!r})
 from lab_setup.kernels.bench import families, offline
+from lab_setup.roofline.ladders import STORED
 from tests import kernels_fake as fake
+from tests.lesson_pages import said_in
 families.FAMILIES = ("fake",)
 sys.modules["lab_setup.kernels.bench.fake"] = fake
 if {crash!r}:
