@@ -9,6 +9,7 @@ import time
 from dataclasses import asdict, replace
 
 import pytest
+import torch
 
 from autograder.records import Rejected
 from lab_setup.__main__ import main as lab_setup
@@ -26,6 +27,7 @@ from lab_setup.kernels.bench.results import (
     target_rows,
 )
 from lab_setup.kernels.bench.run import Bench, CardLost
+from lab_setup.kernels.bench.tasks import Ladder, Variant
 from lab_setup.roofline.ladders import STORED
 from tests import kernels_fake as fake
 from tests.lesson_pages import said_in
@@ -213,6 +215,27 @@ def test_the_first_step_is_compared_with_the_courses_solution():
     assert plain_ratio(block | {"timings": timings[:1]}) is None
 
 
+def test_the_courses_own_solution_stands_beside_its_ladder(bench, monkeypatch):
+    loaded = []
+
+    def solution(kernel, path, folder, on_card):
+        loaded.append((kernel.id, path, on_card))
+        return lambda a, b: a @ b
+
+    monkeypatch.setattr("lab_setup.roofline.command.function_of", solution)
+    product = lambda a, b: lambda: a @ b  # noqa: E731
+    task = replace(
+        fake.TASK,
+        tensors=lambda n: (torch.eye(n), torch.ones(n, n)),
+        rivals={"cuBLAS": product},
+    )
+    steps = (Variant("plain", product), Variant("other", lambda a, b: lambda: b @ b))
+    block = bench().block_of(Ladder("matmul", task, (fake.N,), steps), fake.N)
+    assert loaded == [("05.matmul", None, True)]
+    assert [t["name"] for t in block["timings"]] == ["plain", PLAIN, "cuBLAS"]
+    assert list(block["failed"]) == ["other"] and plain_ratio(block) == 3.0
+
+
 # ------------------------------------------------------------------ figures and the page
 
 
@@ -322,7 +345,7 @@ def _compiled(tmp_path, cc: int, crash: str = "") -> list[offline.Fit]:
     program = tmp_path / "child.py"
     program.write_text(OFFLINE_CHILD.format(root=str(offline.ROOT), crash=crash))
     child = lambda name, cc: [sys.executable, str(program), name, str(cc)]  # noqa: E731
-    return offline.compiled(["fake"], cc, workers=2, command=child)
+    return offline.compiled(["fake"], cc, workers=1, command=child)
 
 
 def test_launches_are_compiled_without_a_card_into_tritons_cache(
@@ -337,7 +360,7 @@ def test_launches_are_compiled_without_a_card_into_tritons_cache(
     assert offline.without_fit(fits, 99 * 1024) == ["unknown_kernel"]
     said = offline.table(fits, 99 * 1024)
     assert "double 256" in said and "no_such_name" in said
-    assert [fit.label for fit in _compiled(tmp_path, 90)][2] == "hopper"
+    assert [launch.label for launch in offline._launches("fake", 90)][2] == "hopper"
 
 
 def test_a_crash_of_the_compiler_costs_one_launch(tmp_path, monkeypatch, fake_family):

@@ -71,17 +71,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Ladder:
-    """Steps from the plain kernel to the fast one, measured in turn beside a task's rivals.
-
-    ``exercise``: id of the exercise whose solution the first step is; that is measured as well.
-    """
+    """Steps from the plain kernel to the fast one, measured in turn beside a task's rivals."""
 
     name: str
     task: Task
     sizes: tuple[int, ...]
     steps: tuple[Variant, ...]
     rivals: tuple[str, ...] = ()  # labels of the task's rivals that stand beside
-    exercise: str = ""  # "05.matmul"
 
 
 @dataclass(frozen=True)
