@@ -363,6 +363,16 @@ def test_launches_are_compiled_without_a_card_into_tritons_cache(
     assert [launch.label for launch in offline._launches("fake", 90)][2] == "hopper"
 
 
+def test_a_family_without_launches_to_tell_is_named(monkeypatch, fake_family):
+    def launches(cc):
+        raise TypeError("no such config")
+        yield
+
+    monkeypatch.setattr(fake, "launches", launches)
+    (fit,) = offline.compiled(["fake"], 89)
+    assert fit.error == "TypeError: no such config" and not fit.fits(1 << 20)
+
+
 def test_a_crash_of_the_compiler_costs_one_launch(tmp_path, monkeypatch, fake_family):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     fits = _compiled(tmp_path, 89, crash="double 256")

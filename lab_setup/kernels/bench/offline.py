@@ -77,12 +77,18 @@ def compiled(
     """All launches of the families ``names`` for compute capability ``cc``, in their order.
 
     ``workers`` children at a time (one for each processor that this process may use); ``step(fit)``
-    is called as each is done; ``command(family, cc)`` starts a child, another one in tests. Raises
-    Rejected where a family does not load.
+    is called as each is done; ``command(family, cc)`` starts a child, another one in tests. A
+    family that cannot tell its launches has one Fit, which says why.
     """
     jobs: list[tuple[str, int, str, str]] = []
+    lost: list[Fit] = []
     for name in names:
-        for i, launch in enumerate(_launches(name, cc)):
+        try:
+            launches = _launches(name, cc)
+        except Exception as error:  # the other families are compiled all the same
+            lost.append(Fit(name, name, name, cc, error=_said(error)))
+            continue
+        for i, launch in enumerate(launches):
             jobs.append((name, i, _bare(launch.kernel).__name__, launch.label))
     children = _Children(cc, command or _child_command)
     with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
@@ -93,7 +99,7 @@ def compiled(
             return fit
 
         try:
-            return list(pool.map(done, jobs))
+            return lost + list(pool.map(done, jobs))
         finally:
             children.close()
 
@@ -217,8 +223,12 @@ def _compile(launch: Launch) -> dict[str, Any]:
     try:
         made = _bare(launch.kernel).warmup(*launch.args, grid=(1,), **launch.options)
     except Exception as error:  # whatever the compiler raises is the launch's answer
-        return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+        return {"error": _said(error)}
     return {"shared": made.metadata.shared} | _resources(made.asm["cubin"])
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def _resources(cubin: bytes) -> dict[str, int]:
