@@ -11,6 +11,7 @@ import pytest
 
 from autograder import exercises
 from autograder.checking import check_functions, load_solution
+from autograder.grading.corpus import refusals
 from autograder.judging import inputs_of
 from autograder.records import FINDING_KINDS, Case, CaseResult, Exercise, Output, Run, Verdict
 from autograder.verdict import judge_case
@@ -58,6 +59,17 @@ def judged(path: Path, cases=None, *, proof: bool = True) -> Verdict:
     if not proof:
         exercise = replace(exercise, compiled=None)
     return check_functions(exercise, functions, cases)
+
+
+def assert_right(path: Path, result: Verdict) -> None:
+    """Full marks; where the installed Triton refuses the file's style, that it does so by name."""
+    if words := refusals().get(path.stem):
+        assert result.verdict == "fail" and result.points < result.max_points
+        assert {f.kind for f in result.findings} == {"compile"}
+        assert all(words in f.message and "\n" not in f.message for f in result.findings)
+        return
+    assert (result.verdict, result.findings, result.message) == ("pass", (), "")
+    assert result.points == result.max_points
 
 
 def arrays(exercise: Exercise, case: Case) -> tuple[tuple, tuple]:

@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from autograder.grading.corpus import refusals
 from autograder.ir.habits import reduced_stores
 from autograder.ir.lower import lower
 from autograder.records import CouldNotCheck, Rejected
@@ -383,14 +384,16 @@ def test_an_error_in_a_helper_is_placed_in_the_helper():
     assert caught.value.line == line_of(broken_helper, "nowhere")
 
 
-def test_block_pointers_lower_where_triton_has_them_and_are_refused_where_not():
+def test_what_a_triton_has_no_more_is_refused_with_what_to_write():
+    kernels = {"block pointers": block_pointer, "descriptors of close rows": close_rows}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if VERSION < (3, 9):
-            assert "tt.store" in lower(block_pointer, (X, 64), {})[0].ir
-        else:
-            with pytest.raises(Rejected, match="no block pointers. Use pointers with tl.arange"):
-                lower(block_pointer, (X, 64), {})
+        for style, kernel in kernels.items():
+            if words := refusals()[style]:
+                with pytest.raises(Rejected, match=f"{words}.* Use pointers with tl.arange"):
+                    lower(kernel, (X, 1), {})
+            else:
+                assert "store" in lower(kernel, (X, 1), {})[0].ir
 
 
 @pytest.mark.parametrize(
@@ -441,3 +444,9 @@ def block_pointer(p, n):
         p, shape=(n, n), strides=(n, 1), offsets=(0, 0), block_shape=(16, 16), order=(1, 0)
     )
     tl.store(block, tl.load(block))
+
+
+@triton.jit
+def close_rows(p, n):
+    block = tl.make_tensor_descriptor(p, [16, 16], [n, 1], [16, 16])
+    block.store([0, 0], block.load([0, 0]))

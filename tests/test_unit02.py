@@ -15,6 +15,7 @@ from autograder.exercises import quiz
 from autograder.exercises.inputs import make
 from autograder.floats import rounded
 from autograder.records import FINDING_KINDS, Case, Exercise, Rejected, Verdict
+from tests.submitted import assert_right
 
 ROOT = Path(__file__).resolve().parent
 SUBMISSIONS = ROOT / "submissions"
@@ -46,9 +47,7 @@ def judged(path: Path, cases=None) -> Verdict:
 
 @pytest.mark.parametrize("path", files("right"))
 def test_right_work_has_full_marks(path):
-    result = judged(path)
-    assert (result.verdict, result.findings, result.message) == ("pass", (), "")
-    assert result.points == result.max_points
+    assert_right(path, judged(path))
 
 
 @pytest.mark.parametrize("id", KERNELS)

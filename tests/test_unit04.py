@@ -17,6 +17,7 @@ from tests.submitted import (
     SUBMISSIONS,
     answered,
     arrays,
+    assert_right,
     exercise_of,
     expected_of,
     files,
@@ -48,9 +49,7 @@ def elements(case: Case) -> int:
 def test_right_work_has_full_marks(path):
     plain = path.stem.endswith("plain")
     cases = None if plain else [c for c in exercise_of(path).cases if elements(c) < 100_000]
-    result = judged(path, cases, proof=plain)
-    assert (result.verdict, result.findings, result.message) == ("pass", (), "")
-    assert result.points == result.max_points
+    assert_right(path, judged(path, cases, proof=plain))
 
 
 @pytest.mark.parametrize("id", KERNELS)

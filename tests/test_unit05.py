@@ -18,6 +18,7 @@ from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Case, Exercise, Re
 from autograder.render.explain import faults
 from autograder.solutions import load_solution
 from autograder.verdict import NARROW
+from tests.submitted import assert_right
 
 ROOT = Path(__file__).resolve().parent
 SUBMISSIONS = ROOT / "submissions"
@@ -49,9 +50,7 @@ def judged(path: Path, cases=None, exercise: Exercise | None = None) -> Verdict:
 
 @pytest.mark.parametrize("path", files("right"))
 def test_right_work_has_full_marks(path):
-    result = judged(path)
-    assert (result.verdict, result.findings, result.message) == ("pass", (), "")
-    assert result.points == result.max_points
+    assert_right(path, judged(path))
 
 
 @pytest.mark.parametrize("name", ["matmul", "matmul_bias_gelu", "grouping"])

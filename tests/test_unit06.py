@@ -21,6 +21,7 @@ from autograder.verdict import NARROW
 from tests.submitted import (
     SUBMISSIONS,
     arrays,
+    assert_right,
     exercise_of,
     expected_of,
     files,
@@ -38,9 +39,7 @@ KERNELS = ("06.flash_strong", "06.flash_boss", "06.flash_backward", "06.flash_gq
 
 @pytest.mark.parametrize("path", files("06", "right"))
 def test_right_work_has_full_marks(path):
-    result = judged(path)
-    assert (result.verdict, result.findings, result.message) == ("pass", (), "")
-    assert result.points == result.max_points
+    assert_right(path, judged(path))
 
 
 @pytest.mark.parametrize("id", KERNELS)

@@ -20,6 +20,7 @@ from tests.submitted import (
     SUBMISSIONS,
     answered,
     arrays,
+    assert_right,
     exercise_of,
     expected_of,
     files,
@@ -112,9 +113,7 @@ def test_one_fault_of_a_template_does_not_hide_the_other():
 def test_right_repairs_have_full_marks(path):
     plain = path.stem.endswith("plain")
     exercise = exercise_of(path)
-    result = judged(path, None if plain else telling(exercise), proof=plain)
-    assert (result.verdict, result.findings, result.message) == ("pass", (), "")
-    assert result.points == result.max_points
+    assert_right(path, judged(path, None if plain else telling(exercise), proof=plain))
 
 
 @pytest.mark.parametrize("id", KERNELS)

@@ -17,8 +17,9 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,18 +32,21 @@ VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
 # What meets Triton: lowering, the interpreter, the recorder, findings, the units, the public face.
 TESTS = (
     *("lower", "hook", "interpreter", "interpreting", "findings", "compile", "compile_errors"),
+    *(f"operations_{which}" for which in ("blocks", "casts", "elements", "language")),
     *("record", "record_host", "serial", "l2", "check_call", "styles"),
-    *("unit02", "unit03", "unit04", "unit05", "unit06"),
+    *(f"unit{number:02}" for number in (2, 3, 4, 5, 6, 8, 9)),
+    *(f"lesson{number:02}" for number in (3, 5, 6, 7, 8, 9, 10)),
+    "audit",
 )
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What pytest counted under one Triton; ``failures`` are names of tests."""
+    """What pytest counted under one Triton, by file; ``failures`` are names of tests."""
 
     version: str
-    passed: int = 0
-    skipped: int = 0
+    passed: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     failures: tuple[str, ...] = ()
     seconds: float = 0.0
     problem: str = ""  # why there is no count
@@ -50,6 +54,12 @@ class Outcome:
     @property
     def green(self) -> bool:
         return bool(self.passed) and not self.failures and not self.problem
+
+    def of(self, file: str) -> str:
+        """A cell of the table: tests passed, and what else became of some."""
+        failed = sum(f.startswith(f"{file}::") for f in self.failures)
+        words = [f"{self.passed[file]}", *([f"{failed} failed"] if failed else [])]
+        return ", ".join(words + [f"{n} skipped" for n in [self.skipped[file]] if n])
 
 
 def home() -> Path:
@@ -128,10 +138,15 @@ def tested(
 
 def _read(version: str, report: Path, seconds: float) -> Outcome:
     cases = list(ElementTree.parse(report).iter("testcase"))
-    bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
-    skipped = sum(c.find("skipped") is not None for c in cases)
-    names = tuple(f"{c.get('classname')}::{c.get('name')}" for c in bad)
-    return Outcome(version, len(cases) - len(bad) - skipped, skipped, names, seconds)
+    passed, skipped, failures = Counter(), Counter(), []
+    for case in cases:
+        # A file that could not be imported has its name where a test has its own.
+        file = (case.get("classname") or case.get("name")).split(".")[1].removeprefix("test_")
+        if case.find("failure") is not None or case.find("error") is not None:
+            failures.append(f"{file}::{case.get('name')}")
+        else:
+            (passed if case.find("skipped") is None else skipped)[file] += 1
+    return Outcome(version, passed, skipped, tuple(failures), seconds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -149,10 +164,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             told = lambda share, task=task: progress.update(task, completed=share)  # noqa: E731
             outcomes.append(tested(version, options.jobs, options.select, options.files, told))
             told(1.0)
-    table = Table("Triton", "result", "passed", "failed", "skipped", "time")
-    for o in outcomes:
-        counts = (str(o.passed), str(len(o.failures)), str(o.skipped), f"{o.seconds:.0f} s")
-        table.add_row(o.version, "green" if o.green else "red", *counts)
+    table = Table("passed", *(f"Triton {o.version}" for o in outcomes))
+    for file in options.files:
+        table.add_row(file, *(o.of(file) for o in outcomes))
+    table.add_section()
+    table.add_row("all", *(str(o.passed.total()) for o in outcomes))
+    table.add_row("time", *(f"{o.seconds:.0f} s" for o in outcomes))
+    table.add_row("", *("green" if o.green else "red" for o in outcomes))
     Console(width=100).print(table)
     for o in outcomes:
         for name in (*((o.problem,) if o.problem else ()), *o.failures):

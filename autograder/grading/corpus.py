@@ -23,6 +23,7 @@ from autograder.grading import course as course_directory
 from autograder.grading import forkserver, worker
 from autograder.grading.confine import Limits
 from autograder.grading.mutants import mutants
+from autograder.ir.compile import triton_version
 from autograder.records import Rejected, aspect_of
 from autograder.solutions import load_solution
 
@@ -33,7 +34,8 @@ LIMITS = Limits(cpu=120, step=1200, wall=1200, memory=4 << 30, processes=4096, m
 @dataclass(frozen=True)
 class Answer:
     """``aspects`` that may be named first, its own in front; none for a right one. ``name``: the
-    file and, of a mutant, its rule and place. ``equivalent``: why a mutant is no mistake."""
+    file and, of a mutant, its rule and place. ``equivalent``: why a mutant is no mistake;
+    ``refused``: the words in which the installed Triton refuses to lower a right one."""
 
     exercise: str
     name: str
@@ -41,6 +43,7 @@ class Answer:
     aspects: tuple[str, ...] = ()
     mutant: bool = False
     equivalent: str = ""
+    refused: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Said:
     def fault(self) -> str:
         """What is wrong with the grader, "" if nothing is."""
         passed = self.outcome == "pass"
+        if self.answer.refused:
+            return "" if self.answer.refused in self.message else "not refused by name"
         if not self.answer.aspects:
             return "" if passed else "right, and failed"
         if self.answer.equivalent:
@@ -85,14 +90,27 @@ def _start(exercise: str) -> str:
     return exercise.replace(".", "_") + "_"
 
 
+def refusals() -> dict[str, str]:
+    """style, and file of right/ that is written in it → the words in which the installed Triton
+    refuses to lower it; "" where it lowers it."""
+    table = json.loads((SUBMISSIONS / "refused.json").read_text(encoding="utf-8"))
+    here = [int(part) for part in triton_version().split(".")[:2]]
+    return {
+        name: row["words"] if here >= row["since"] else ""
+        for style, row in table.items()
+        for name in (style, *row["right"])
+    }
+
+
 def corpus(exercise: str) -> Iterator[Answer]:
     """Right solutions, wrong ones, and mutants of one right one: the plain one, if there is."""
     known = json.loads((SUBMISSIONS / "equivalent.json").read_text(encoding="utf-8"))
     listed = known.get(exercise, {})
     points = exercises.get(exercise).points
-    right = solutions("right", exercise)
+    right, refused = solutions("right", exercise), refusals()
     for name, path in right.items():
-        yield Answer(exercise, name, path.read_text(encoding="utf-8"))
+        words = refused.get(path.stem, "")
+        yield Answer(exercise, name, path.read_text(encoding="utf-8"), refused=words)
     for name, path in solutions("wrong", exercise).items():
         text = path.read_text(encoding="utf-8")
         kind, *aspects = text.splitlines()[0].removeprefix("# expect: ").split()

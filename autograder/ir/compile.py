@@ -31,7 +31,7 @@ from autograder.ir import compile_answers, ptx
 from autograder.ir.cards import DEFAULT, Card, card
 from autograder.records import CompileFacts, CouldNotCheck, Kernel
 
-__all__ = ["compile_all", "compile_facts", "run_child"]
+__all__ = ["compile_all", "compile_facts", "run_child", "triton_version"]
 
 _OPTIONS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "maxnreg": None}  # Triton's defaults
 _THREADS_PER_BLOCK = 1024  # CUDA C++ Programming Guide, every compute capability of the table
@@ -82,7 +82,7 @@ def compile_all(
         {"ir": _without_locations(kernel.ir), "options": _options(kernel.options)}
         for kernel in kernels
     ]
-    entries = [compile_answers.entry(request, row.cc, _triton_version()) for request in requests]
+    entries = [compile_answers.entry(request, row.cc, triton_version()) for request in requests]
     answers = [compile_answers.kept(entry) for entry in entries]
     missing = [i for i, answer in enumerate(answers) if answer is None]
     while missing:
@@ -168,7 +168,8 @@ def _sentence(failure: str, detail: str, row: Card, options: dict) -> str:
 
 
 @functools.cache
-def _triton_version() -> str:
+def triton_version() -> str:
+    """The version of the installed Triton. Raises ``CouldNotCheck`` where there is none."""
     try:
         return importlib.metadata.version("triton")
     except importlib.metadata.PackageNotFoundError:
@@ -221,7 +222,8 @@ def _ask(requests: list[dict], cc: int, run: Runner) -> list[dict]:
 
 def _explained(answer: dict, complaint: str) -> dict:
     """The failure with the reason that MLIR or LLVM wrote to stderr, where it wrote one."""
-    reasons = re.findall(r"(?:^LLVM ERROR: |Assertion |\berror: )(.+)", complaint)
+    # Not only at the beginning: Triton 3.9 warns of its options first.
+    reasons = re.findall(r"(?:^LLVM ERROR: |Assertion |\berror: )(.+)", complaint, re.M)
     if not reasons:
         return answer
     if "f8e4m3nv is only supported" in reasons[0]:

@@ -167,6 +167,11 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "tl.make_tensor_descriptor.",
     ),
     (
+        r"Tensor descriptor strides must be 16-byte aligned, but got .*= (\d+) bytes",
+        r"a descriptor's rows begin at multiples of 16 bytes, and here one begins every \1 bytes. "
+        "Use pointers with tl.arange for rows that lie so close.",
+    ),
+    (
         r"module 'triton\.language[\w.]*' has no attribute '(inf|nan)'",
         r"triton.language has no `\1`. Write float('\1').",
     ),
@@ -181,7 +186,8 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "tl.exp …",
     ),
     (
-        r"'tensor' object has no attribute '__r?pow__'",
+        r"'tensor' object has no attribute '__r?pow__'"
+        r"|unsupported operand type\(s\) for \*\*: .*'tensor'",
         "blocks have no `**`. A square is x * x, a root tl.sqrt(x), and any other power "
         "tl.exp2(y * tl.log2(x)).",
     ),
