@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from autograder.grading.corpus import refusals
 from autograder.render.lesson10 import levels
 from autograder.render.lesson10_questions import QUESTIONS
 from autograder.render.questions import questions_text
@@ -30,8 +31,18 @@ def test_the_chunked_kernel_computes_the_formula(printed):
     assert printed.count("✓ no findings") == 1
 
 
-def test_a_tail_without_padding_is_found(printed):
-    assert "lanes are masked off and no `other=` says what they hold" in printed
+def test_a_tail_without_padding_is_found_where_there_are_block_pointers(printed):
+    if words := refusals()["block pointers"]:
+        assert re.search(rf"^chunk_state_kernel, line 5 .*: {words}\. Use pointers", printed, re.M)
+        return
+    bare, padded = re.findall(r'^padding_option="\w*": (.+)$', printed, re.M)
+    assert bare.count("lanes are masked off and no `other=` says what they hold") == 2
+    assert padded == "no findings"
+    (error,) = re.findall(r"largest difference from the state: (\S+)", printed)
+    # Sums of 200 products in float32, chunk by chunk and by torch: each errs by no more than
+    # 200 · 2⁻²⁴ of the sum of sizes. That is 200 · E|k v| = 127 ± 11 for normal numbers, and none
+    # of the 1024 sums is twice as large.
+    assert float(error) < 2 * 200 * 2**-24 * 2 * 127
 
 
 def test_traffic_and_work_are_as_the_text_says(printed):
