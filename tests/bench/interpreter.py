@@ -1,12 +1,15 @@
-"""The IR interpreter against Triton's own interpreter, kernel by kernel, in one run.
+"""The IR interpreter against Triton's own, or against ours of a commit before, kernel by kernel.
 
 Ours checks values, bounds, races and traffic with one program order and one poison; Triton's
-(TRITON_INTERPRET=1) only computes. Both run in this process's child, in turn, on the same inputs,
-so that a slow spell of the machine meets both. `make bench` prints the ratios.
+(TRITON_INTERPRET=1) only computes. Each has a child process, and they run in turn, on the same
+inputs, so that a slow spell of the machine meets both. `make bench` prints the ratios, and
+`python -m tests.bench.interpreter --before COMMIT` whether a change has made it slower.
 """
 
 from __future__ import annotations
 
+import argparse
+import io
 import json
 import math
 import os
@@ -14,9 +17,16 @@ import resource
 import statistics
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
-ROUNDS = 3
+ROOT = Path(__file__).resolve().parents[2]
+ROUNDS = 5
+HEADS = {"theirs": "Triton’s", "before": "before"}
 
 
 def _ours(names):
@@ -73,20 +83,34 @@ def _child(side: str) -> None:
         print(json.dumps([seconds(name), peak]), flush=True)
 
 
-def main() -> None:
-    sides = {}
-    for side in ("ours", "theirs"):
-        environment = dict(os.environ)
-        environment.pop("TRITON_INTERPRET", None)
-        if side == "theirs":
-            environment["TRITON_INTERPRET"] = "1"
-        sides[side] = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.interpreter", side],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+@contextmanager
+def _checkout(commit: str) -> Iterator[Path]:
+    """The course as it was at ``commit``, in a folder of its own. Raises SystemExit, one line."""
+    packed = subprocess.run(["git", "archive", commit], capture_output=True, cwd=ROOT)
+    if packed.returncode:
+        sys.exit(f"There is no commit {commit!r} here: name one that git log shows.")
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+            archive.extractall(folder, filter="data")
+        yield Path(folder)
+
+
+def _start(side: str, root: Path) -> subprocess.Popen:
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    if side == "theirs":
+        environment["TRITON_INTERPRET"] = "1"
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.interpreter", side],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=root,
+    )
+
+
+def compared(sides: dict[str, subprocess.Popen], other: str) -> None:
+    """Time ``ours`` and ``other`` in turn and print seconds, the ratios and their mean."""
 
     def ask(side, name):
         sides[side].stdin.write(json.dumps(name) + "\n")
@@ -95,10 +119,12 @@ def main() -> None:
 
     from tests.kernels.course import KERNELS
 
-    print(f"{'kernel':18} {'IR interpreter':>15} {'Triton’s':>10} {'ratio':>7}")
+    print(f"{'kernel':18} {'IR interpreter':>15} {HEADS[other]:>10} {'ratio':>7}")
     ratios, peak = [], 0
     for name in KERNELS:
-        ask("ours", name)  # the first run parses; the student's check pays that once a kernel
+        for side in sides:  # the first run parses; the student's check pays that once a kernel
+            if side != "theirs":
+                ask(side, name)
         times = {side: [] for side in sides}
         for _ in range(ROUNDS):
             for side in sides:
@@ -106,18 +132,32 @@ def main() -> None:
                 times[side].append(took)
                 if side == "ours":
                     peak = max(peak, memory)
-        ours, theirs = (statistics.median(times[s]) for s in ("ours", "theirs"))
+        ours, theirs = (min(times[s]) for s in ("ours", other))  # what disturbs only adds
         ratios.append(theirs / ours)
-        print(f"{name:18} {ours * 1e3:12.0f} ms {theirs * 1e3:7.0f} ms {ratios[-1]:7.1f}")
+        print(f"{name:18} {ours * 1e3:12.0f} ms {theirs * 1e3:7.0f} ms {ratios[-1]:7.2f}")
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
-    print(f"geometric mean {mean:.1f}, smallest {min(ratios):.1f}; peak memory {peak:.0f} MiB")
-    for process in sides.values():
-        process.stdin.close()
-        process.wait()
+    print(f"geometric mean {mean:.2f}, smallest {min(ratios):.2f}; peak memory {peak:.0f} MiB")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.interpreter", description=__doc__)
+    parser.add_argument("--before", metavar="COMMIT", help="against our interpreter of COMMIT")
+    parser.add_argument("side", nargs="?", choices=("ours", "theirs"), help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.side:
+        return _child(options.side)
+    with ExitStack() as stack:
+        sides, other = {"ours": _start("ours", ROOT)}, "theirs"
+        if options.before:
+            other, root = "before", stack.enter_context(_checkout(options.before))
+            sides["before"] = _start("ours", root)
+        else:
+            sides["theirs"] = _start("theirs", ROOT)
+        compared(sides, other)
+        for process in sides.values():
+            process.stdin.close()
+            process.wait()
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        _child(sys.argv[1])
-    else:
-        main()
+    main()
