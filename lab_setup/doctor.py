@@ -133,7 +133,7 @@ def _packages(requirements: str) -> Iterator[Line]:
 
 
 # Beside the pin: what `make versions` and runs on other machines were green with.
-_TRIED = {"torch": ("2.11", "2.13"), "triton": ("3.6", "3.7", "3.8", "3.9")}
+_TRIED = {"torch": ("2.11", "2.12", "2.13", "2.14"), "triton": ("3.6", "3.7", "3.8", "3.9")}
 
 
 def _sandbox() -> Line:
