@@ -227,7 +227,7 @@ def test_every_kernel_fits_ada_and_the_fast_ones_do_not_spill():
     assert not any("descriptors" in label for label in found)
     for label, facts in found.items():
         assert facts.error == "" and facts.shared <= 101_376, label
-    for layout in ("plain", "NN", "NT", "masked", "ragged"):
+    for layout in ("plain", "NN", "NT", "masked", "unaligned"):
         assert any(f.spills == 0 for label, f in found.items() if f" {layout} " in label), layout
 
 

@@ -15,7 +15,17 @@ import triton.language as tl
 
 from lab_setup.kernels.dispatch import fitting, hopper
 
-__all__ = ["ADA", "HOPPER", "arguments", "checked", "matmul", "matmul_kernel", "run", "tile_of"]
+__all__ = [
+    "ADA",
+    "HOPPER",
+    "UNALIGNED",
+    "arguments",
+    "checked",
+    "matmul",
+    "matmul_kernel",
+    "run",
+    "tile_of",
+]
 
 
 @triton.jit
@@ -80,6 +90,12 @@ ADA = (
     _config(128, 64, 32, 4, 4),
     _config(64, 128, 64, 4, 3),
 )
+# The compiler knows that rows begin at multiples of 16 bytes where 16 divides their stride. Where
+# it does not, loads go number by number, and larger tiles than these do not fit registers.
+UNALIGNED = (
+    _config(128, 128, 32, 8, 3),
+    _config(64, 64, 32, 4, 3),
+)
 
 
 def _shared(given: dict[str, Any]) -> int:
@@ -91,16 +107,15 @@ def _shared(given: dict[str, Any]) -> int:
 
 
 def _prune(configs: list, arguments: dict[str, Any], **options: Any) -> list:
-    """Those of this card. The compiler knows that a row begins at a multiple of 16 bytes where 16
-    divides a stride; else it loads number by number, and large tiles do not fit registers."""
-    ours = HOPPER if hopper() else ADA
+    """Those for this card and these strides."""
     strides = [value for name, value in arguments.items() if name.startswith("stride_")]
-    ours = ours if all(stride == 1 or stride % 16 == 0 for stride in strides) else ours[-1:]
+    aligned = all(stride == 1 or stride % 16 == 0 for stride in strides)
+    ours = (HOPPER if hopper() else ADA) if aligned else UNALIGNED
     return fitting(_shared)([c for c in configs if c in ours], arguments, **options)
 
 
 _tuned = triton.autotune(
-    configs=[*HOPPER, *ADA],
+    configs=[*HOPPER, *ADA, *UNALIGNED],
     key=["M", "N", "K", "stride_ak", "stride_bk"],
     prune_configs_by={"early_config_prune": _prune},
 )(triton.heuristics({"EVEN_K": lambda given: given["K"] % given["BLOCK_K"] == 0})(matmul_kernel))

@@ -224,7 +224,9 @@ def launches(cc: int) -> Iterator[Launch]:
         for config in configs:
             options = config.all_kwargs() | {"EVEN_K": False}
             found.append(_launch("masked", matmul.matmul_kernel, (a, b, c), options))
-        found.append(_launch("ragged", matmul.matmul_kernel, odd, options))
+        for config in matmul.UNALIGNED:
+            options = config.all_kwargs() | {"EVEN_K": False}
+            found.append(_launch("unaligned", matmul.matmul_kernel, odd, options))
         if hopper():
             for config in (*matmul_tma.CONFIGS, _COPIED, _WALKING):
                 for layout, right in (("NN", b), ("NT", b.T)):
