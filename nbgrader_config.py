@@ -49,7 +49,7 @@ from nbgrader.preprocessors import (  # noqa: E402
     SaveAutoGrades,
 )
 
-from autograder.grading import export, preprocessors  # noqa: E402
+from autograder.grading import exchange, export, preprocessors  # noqa: E402
 
 # Links and stray files of a submission would be copied to autograded/ and feedback/.
 c.Autograde.pre_convert_hook = preprocessors.set_aside
@@ -75,3 +75,6 @@ c.GenerateFeedback.HTMLExporter.extra_template_basedirs = [str(preprocessors.TEM
 
 # Grades with a status; blank, not 0, for what was not handed in or not graded.
 c.ExportApp.plugin_class = export.GradesWithStatus
+
+# One submission without the exchange's secret would stop the feedback of the whole class.
+c.ExchangeFactory.release_feedback = exchange.ReleaseFeedback

@@ -121,3 +121,27 @@ def test_collect_brings_each_notebook_as_it_was_handed_in(cycle):
         assert (cycle.submitted(user).parent / "timestamp.txt").read_text().strip()
     assert "adas own" in cycle.submitted("ada").read_text()
     assert "adas own" not in cycle.submitted("ben").read_text()
+
+
+def test_a_submission_without_secret_or_time_stamp_keeps_nobodys_feedback_back(cycle, capsys):
+    """nbgrader alone stops at the first of them, with a traceback, and the class gets nothing."""
+    secret = "submission_secret.txt"
+    for user in ("ada", "ben", "forged", "lost"):
+        directory = cycle.root / "feedback" / user / ASSIGNMENT
+        directory.mkdir(parents=True)
+        (directory / f"{ASSIGNMENT}.html").write_text(f"page of {user}")
+        if user in ("ada", "ben"):
+            shutil.copy(cycle.submitted(user).parent / secret, directory)
+    shutil.copy(cycle.submitted("ben").parent / "timestamp.txt", directory.parents[1] / "ben")
+    (cycle.root / "feedback" / "forged" / ASSIGNMENT / secret).write_text("")  # asserts in nbgrader
+    cycle.nbgrader("instructor", "release_feedback", ASSIGNMENT)
+    said = capsys.readouterr().err
+    for user in ("ada", "ben"):  # ada's time stamp is lost, and the page comes back all the same
+        cycle.nbgrader(user, "fetch_feedback", ASSIGNMENT)
+        (page,) = (cycle.homes / user / "triton-course").rglob("feedback/*/*.html")
+        assert page.read_text() == f"page of {user}"
+    released = {page.read_text() for page in cycle.root.parent.rglob("exchange/*/feedback/*.html")}
+    assert released == {"page of ada", "page of ben"}
+    for user in ("forged", "lost"):
+        assert f"No feedback is released to {user}: " in said
+    assert said.count("No feedback is released") == 2

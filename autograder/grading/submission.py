@@ -74,6 +74,8 @@ def read_submission(
         sources, notes = solution_sources(parse_notebook(data), release)
         if not timestamp and os.path.lexists(directory / "timestamp.txt"):
             notes += ("timestamp.txt holds no date, so nobody knows when this was handed in.",)
+        if not secret and os.path.lexists(directory / SECRET):
+            notes += (f"{SECRET} is not the exchange's, which cannot bring this page back.",)
     except Rejected as error:
         return Submission(student, assignment, {}, (), str(error), digest, timestamp, secret)
     return Submission(student, assignment, sources, notes, "", digest, timestamp, secret)
