@@ -237,6 +237,7 @@ def serve(role: str, confinement: str) -> None:
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
+    gc.disable()  # importing torch makes no garbage, and a million objects to look through
     module = importlib.import_module(f"autograder.grading.{role}")
     module.prepare()
     if confinement == "namespaces":
@@ -246,6 +247,8 @@ def serve(role: str, confinement: str) -> None:
             return
     gc.collect()
     gc.freeze()  # so that a fork's collector does not copy every page
+    gc.set_threshold(5000)  # a fork is short, and lowering a kernel makes thousands of objects
+    gc.enable()
     ready = {"ready": role, "threads": threading.active_count(), "pid": os.getpid()}
     write_frame(answers, json.dumps(ready).encode())
     while True:

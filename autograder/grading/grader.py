@@ -17,8 +17,8 @@ from autograder.grading.confine import Limits
 from autograder.grading.course import hidden_cases
 from autograder.grading.forkserver import End
 from autograder.grading.parts import solve_apart
-from autograder.grading.proof import Proof, case_of_proof
-from autograder.grading.sandbox import Sandbox, SandboxFailed, Warm
+from autograder.grading.proof import NO_CALL, Proof, case_of_proof, no_proof, traces_of_proof
+from autograder.grading.sandbox import Later, Sandbox, SandboxFailed, Warm
 from autograder.grading.solving import Said, Solving, check_id, ran_out
 from autograder.records import Case, Exercise, Tensor
 from autograder.render.neutral import neutral
@@ -100,9 +100,7 @@ class Grader:
         self._budget = budget
         self._sandbox = Sandbox(unsafe)
         self._judge = Warm("judge", "limits")
-        self._proof = Proof(
-            self._to_judge, lambda job: self._sandbox.run(job, self._budget.compile)
-        )
+        self._proof = Proof(lambda job: self._sandbox.run(job, self._budget.compile))
         self._closed = False
 
     def close(self) -> None:
@@ -183,18 +181,24 @@ class Grader:
         proof = case_of_proof(exercise, _cases(exercise, request))
         ran = any("trace" in line for line in said.lines)
         of_proof = [line for line in said.lines if line.get("case") == proof]
+        prove = traces_of_proof(of_proof) if proof is not None else []
         job = {
             "job": "judge",
             "lines": said.lines,
             "proof": proof,
-            "facts": self._proof.facts(of_proof) if ran and proof is not None else [],
+            "prove": prove,
+            "facts": [no_proof(NO_CALL)] if ran and not prove else [],
             "problem": said.problem,
             "key": (request.hidden or {}).get(exercise.id),
             "source": "\n".join(source for name, source in request.cells if name in request.own),
         }
-        end, answers = self._judged(job, exercise, request)
+
+        def facts(lines: list[dict]) -> dict:
+            return {"facts": self._proof.facts(prove, lines[0] if lines else {})}
+
+        end, answers = self._judged(job, exercise, request, facts)
         if end.how == "crash" and end.detail == "SIGKILL":  # not by a limit of its own: once more
-            end, answers = self._judged(job, exercise, request)
+            end, answers = self._judged(job, exercise, request, facts)
         result = answers[0] if answers else {}
         if end.how != "ok" or "outcome" not in result:
             return self._not_judged(exercise, end, str(result.get("error", "")))
@@ -225,7 +229,9 @@ class Grader:
         what = error.split(":")[0][:80] or end.detail
         return _undecided(exercise, "infrastructure", f"The judge failed: {what}")
 
-    def _judged(self, job: dict, exercise: Exercise, request: Request) -> tuple[End, list[dict]]:
+    def _judged(
+        self, job: dict, exercise: Exercise, request: Request, later: Later | None = None
+    ) -> tuple[End, list[dict]]:
         hidden = (request.hidden or {}).get(exercise.id, [])
         return self._to_judge(
             job
@@ -233,13 +239,14 @@ class Grader:
                 "exercise": exercise.id,
                 "hidden": hidden if isinstance(hidden, list) else [],
                 "salt": request.salt,
-            }
+            },
+            later,
         )
 
-    def _to_judge(self, job: dict) -> tuple[End, list[dict]]:
+    def _to_judge(self, job: dict, later: Later | None) -> tuple[End, list[dict]]:
         for attempt in range(2):
             try:
-                return self._judge.run(job, self._budget.judge)
+                return self._judge.run(job, self._budget.judge, later)
             except SandboxFailed:
                 self._judge.close()
                 if attempt or self._closed:

@@ -3,8 +3,8 @@
 Runs no student Python. It makes secret inputs, replays the traces on them, compares, and renders.
 It runs in forks with limits, because a trace may ask for more than anybody wants to compute.
 
-Jobs: ``inputs`` (unit 01: the arrays of the cases), ``kernels`` (which of a trace's kernels the
-compiler has seen before) and ``judge``.
+Jobs: ``inputs`` (unit 01: the arrays of the cases) and ``judge``. Where something is to be compiled
+it has two parts: it says which kernels those are, and goes on with the compiler's facts.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def prepare() -> None:
 
 
 def perform(job: dict, emit, more) -> None:
-    """Do one job in a fork with limits; ``emit`` writes a line of JSON."""
-    if job["job"] == "kernels":
-        emit(_kernels(job["traces"]))
-        return
+    """Do one job in a fork with limits; ``emit`` writes a line of JSON, ``more()`` gives facts."""
     exercise = exercises.get(job["exercise"])
     cases = cases_of(exercise, job)
     if job["job"] == "inputs":
         for number, case in enumerate(cases):
             emit({"arguments": [_sent(a) for a in arguments_of(exercise, case, job, number)]})
         return
+    if job["prove"]:
+        emit(_kernels(job["prove"]))
+        job = job | more()
     emit(_rendered(exercise, _judged(exercise, cases, job), job["source"]))
 
 

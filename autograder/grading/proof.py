@@ -13,6 +13,7 @@ from autograder.ir.cards import DEFAULT
 from autograder.records import Case, Exercise
 
 Run = Callable[[dict], tuple[End, list[dict]]]  # a job → how it ended, the lines that it wrote
+Facts = list[dict] | str  # by kernel; a sentence where our side could not find out
 
 
 def case_of_proof(exercise: Exercise, cases: Sequence[Case]) -> int | None:
@@ -24,26 +25,30 @@ def case_of_proof(exercise: Exercise, cases: Sequence[Case]) -> int | None:
     return next(same, len(cases))
 
 
-class Proof:
-    """``judge`` reads traces, ``compiler`` compiles their kernels."""
+def traces_of_proof(lines: list[dict]) -> list[str]:
+    """The records of the proof's call; none where it did not come to an end."""
+    traces = [line.get("trace") for line in lines]
+    return traces if all(isinstance(trace, str) for trace in traces) else []
 
-    def __init__(self, judge: Run, compiler: Run):
-        self._judge, self._compiler = judge, compiler
+
+NO_CALL = "the call that the compile proof makes did not come to an end"
+
+
+class Proof:
+    """``compiler`` compiles the kernels of traces."""
+
+    def __init__(self, compiler: Run):
+        self._compiler = compiler
         self.known: dict[str, list[dict]] = {}  # kernels → what the compiler said about them
 
-    def facts(self, lines: list[dict]) -> list[dict] | str:
-        """The compiler's facts about the kernels of the proof's case; a sentence where our side
-        could not find out. A call that did not come to an end proves nothing, so it is an error."""
-        traces = [line.get("trace") for line in lines]
-        if not traces or not all(isinstance(trace, str) for trace in traces):
-            return [_no_proof("the call that the compile proof makes did not come to an end")]
-        _, answers = self._judge({"job": "kernels", "traces": traces})
-        answer = answers[0] if answers else {}
+    def facts(self, traces: list[str], answer: dict) -> Facts:
+        """The compiler's facts about the kernels of ``traces``, which the judge read and named in
+        ``answer``. What cannot be compiled proves nothing, so it is an error."""
         if "key" not in answer:
-            return [_no_proof("the record of the compile proof's call cannot be read")]
+            return [no_proof("the record of the compile proof's call cannot be read")]
         names = answer["names"]
         if not names:
-            return [_no_proof("the call that the compile proof makes launches no kernel")]
+            return [no_proof("the call that the compile proof makes launches no kernel")]
         known = self.known.get(answer["key"])
         if known is not None:
             return [row | {"kernel": name} for row, name in zip(known, names, strict=True)]
@@ -51,7 +56,7 @@ class Proof:
         if end.how == "timeout" and not end.spent or end.detail == "SIGKILL":
             return f"the compiler was stopped ({end.detail})"
         if end.how != "ok":
-            return [_no_proof(f"compiling it did not come to an end ({end.detail})")]
+            return [no_proof(f"compiling it did not come to an end ({end.detail})")]
         facts = said[0].get("facts") if said else None
         if not isinstance(facts, list):
             return str(said[0].get("could_not_check", "")) if said else "no answer"
@@ -62,6 +67,6 @@ class Proof:
         return facts
 
 
-def _no_proof(error: str) -> dict:
+def no_proof(error: str) -> dict:
     numbers = dict.fromkeys(("shared", "shared_limit", "registers", "spills", "num_warps"), 0)
     return numbers | {"kernel": "", "card": DEFAULT, "instructions": {}, "error": error}

@@ -33,14 +33,18 @@ def prepare() -> None:
     from autograder import render
     from autograder.exercises import ids
     from autograder.ir import compile as _compile  # noqa: F401 - loaded before the fork
+    from autograder.ir.lower import end_threads
     from autograder.trace import plain, record, serial  # noqa: F401
-    from autograder.trace.dummies import touch_torch
+    from autograder.trace.dummies import dummy, touch_torch
 
     ids()
     # A check inside a solution cell would only cost time here: the judge looks at everything.
     autograder.check = lambda *arguments, **options: None
     autograder.hint = lambda *arguments, **options: None
     touch_torch()
+    for dtype in ("float32", "float16", "bfloat16", "int32"):
+        for index in range(4):  # their contents are kept
+            dummy(Tensor((1,), dtype), index, None)
     # What notebooks import besides torch and triton; nothing here uses it.
     drawn = [module.name for module in pkgutil.iter_modules(render.__path__)]
     for name in ("checking", "minitriton", *(f"render.{name}" for name in drawn)):
@@ -48,6 +52,7 @@ def prepare() -> None:
     importlib.import_module("lab_setup.roofline.measure")
     for _ in _solve({"cells": [["warm", _WARM]], "tasks": [_WARM_TASK]}, lambda: None):
         pass
+    end_threads()
 
 
 _WARM = """

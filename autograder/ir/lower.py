@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from triton._C.libtriton import ir, passes
@@ -69,12 +71,11 @@ def bind(kernel: Any, args: tuple, kwargs: dict) -> tuple[Kernel, tuple, dict]:
         raise CouldNotCheck(
             f"{kernel.fn.__name__} is a Gluon kernel; only Triton kernels are read."
         )
-    backend = make_backend(TARGET)
+    backend = _backend()
     # debug=False keeps the overflow checks of debug mode out of the IR.
     kwargs = {**kwargs, "debug": False}
     try:
-        binder = create_function_from_signature(kernel.signature, kernel.params, backend)
-        bound, specialization, options = binder(*args, **kwargs)
+        bound, specialization, options = _binder(kernel)(*args, **kwargs)
         options, signature, constants, attributes = kernel._pack_args(
             backend, kwargs, bound, specialization, options
         )
@@ -108,13 +109,43 @@ def bind(kernel: Any, args: tuple, kwargs: dict) -> tuple[Kernel, tuple, dict]:
 
 
 _OPTIONS = ("num_warps", "num_stages", "num_ctas")
+_backend = cache(lambda: make_backend(TARGET))
+_BINDERS: dict[int, tuple] = {}  # by identity, as in Triton: (kernel, its binder)
+
+
+def _binder(kernel: JITFunction) -> Callable:
+    if id(kernel) not in _BINDERS:
+        if len(_BINDERS) >= _CACHE_SIZE:
+            _BINDERS.clear()
+        made = create_function_from_signature(kernel.signature, kernel.params, _backend())
+        _BINDERS[id(kernel)] = kernel, made
+    return _BINDERS[id(kernel)][1]
+
+
+_contexts: dict[int, list] = {}  # process → the uses that are left of its MLIR context
+
+
+def _context():
+    """An MLIR context that knows Triton's dialects: loading them takes a quarter of a lowering.
+    Never the parent's, whose threads a fork does not have, and a new one now and then, because
+    types and locations pile up in it."""
+    uses = _contexts.setdefault(os.getpid(), [])
+    if not uses:
+        context = ir.context()
+        ir.load_dialects(context)
+        _backend().load_dialects(context)
+        uses.extend([context] * 64)
+    return uses.pop()
+
+
+def end_threads() -> None:
+    """For a process that is going to fork: ends the threads that lowering began."""
+    _contexts.clear()
 
 
 def _ttir(kernel: Any, source: ASTSource, options, backend, surroundings: Surroundings) -> str:
     """TTIR text after inlining, with debug locations."""
-    context = ir.context()
-    ir.load_dialects(context)
-    backend.load_dialects(context)
+    context = _context()
     # Triton prints the whole module when its verifier refuses; tl.static_print prints here too.
     printed = io.StringIO()
     quiet = contextlib.redirect_stdout(printed)

@@ -142,13 +142,14 @@ def card_answers(available: bool = True) -> Iterator[None]:
     answers = {
         name: value for name, value in _cuda_answers(available).items() if hasattr(torch.cuda, name)
     }
-    before = driver._active
-    with mock.patch.multiple(torch.cuda, **answers):
+    active, before = driver._active, {name: getattr(torch.cuda, name) for name in answers}
+    try:
+        vars(torch.cuda).update(answers)
         driver.set_active(_Driver())
-        try:
-            yield
-        finally:
-            driver._active = before
+        yield
+    finally:
+        driver._active = active
+        vars(torch.cuda).update(before)
 
 
 class _Null(contextlib.nullcontext):
