@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import os
 import signal
@@ -99,8 +100,11 @@ def _grade(options: argparse.Namespace) -> int:
     # jsonschema, which nbformat imports, would build a grammar for internationalised addresses:
     # seconds of start-up for a format that no notebook has. None makes its import fail, as allowed.
     sys.modules.setdefault("rfc3987_syntax", None)
+    gc.disable()  # nbgrader's imports make no garbage, and many objects to look through
     from autograder.grading.report import grade_command
 
+    gc.freeze()
+    gc.enable()
     return grade_command(options)
 
 

@@ -284,3 +284,4 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+    os._exit(0)  # what is left of torch needs nobody's tidying
