@@ -19,6 +19,7 @@ from lab_setup.kernels.bench.plot import figures, write_all
 from lab_setup.kernels.bench.results import (
     PLAIN,
     block_lines,
+    join,
     load,
     new,
     plain_ratio,
@@ -129,6 +130,21 @@ def test_a_run_that_goes_on_measures_only_what_is_missing(bench, tmp_path):
     seen = []
     bench(record=record, step=seen.append).measure_all([fake.FAMILY])
     assert seen == ["task double, n = 128"]
+
+
+def test_runs_on_one_card_are_joined_and_the_last_figure_counts(bench):
+    first = bench(until=time.monotonic() - 1)
+    first.check_all([fake.FAMILY])
+    first.measure_all([fake.FAMILY])
+    second = bench(measure=fake.measured(TIMES | {"fast": 0.5}))
+    second.measure_all([fake.FAMILY])
+    joined = join([bench().record, first.record, second.record])
+    assert [b["timings"][0]["ms"] for b in joined["blocks"]] == [0.5, 0.5, 3.0]
+    assert all(note.startswith("check ") for note in joined["notes"]) and joined["notes"]
+    older = bench().record
+    older["made"] = older["made"] | {"versions": {"torch": "1.0", "triton": "3.0"}}
+    with pytest.raises(Rejected, match="different versions are not joined"):
+        join([older, second.record])
 
 
 def test_checks_keep_their_bounds_and_nan_does_not(bench):

@@ -22,7 +22,7 @@ from autograder.records import Rejected
 from lab_setup.gpus import gpus
 from lab_setup.kernels.bench import offline
 from lab_setup.kernels.bench.families import family, names
-from lab_setup.kernels.bench.results import load, new, save, summary
+from lab_setup.kernels.bench.results import join, load, new, save, summary
 from lab_setup.roofline.measure import installed
 
 __all__ = ["compile_for", "ladder_here", "main", "measure_here", "measured_in_children"]
@@ -52,6 +52,11 @@ def main(options: Any) -> int:
             print(write())
             return 0
         options.json = options.json or "kernels.json"
+        if options.join:
+            record = join([load(Path(path)) for path in options.join])
+            save(record, Path(options.json))
+            print(summary(record) + f"\nfigures as data: {options.json}")
+            return 0
         if options.here:
             return measure_here(chosen, Path(options.json), float(options.seconds))
         cards = gpus()

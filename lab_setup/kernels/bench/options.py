@@ -17,5 +17,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     fast.add_argument("--resume", action="store_true", help="go on with OUT")
     fast.add_argument("--offline", metavar="CC", type=int, help="compile for it (89), no card")
     fast.add_argument("--plot", metavar="FILE.json", help="only draw such a file")
+    joins = "write OUT from the figures of several runs, the last one's where two have the same"
+    fast.add_argument("--join", metavar="FILE.json", nargs="+", help=joins)
     fast.add_argument("--page", action="store_true", help="write docs/KERNELS.md anew")
     fast.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # a child's

@@ -49,6 +49,7 @@ python -m lab_setup kernels --seconds 300     begin nothing after 300 s; --json 
 python -m lab_setup kernels --resume          go on with the figures that are there
 python -m lab_setup kernels --offline 89      compile all configs for a card that is not there
 python -m lab_setup kernels --plot OUT        pictures of such a file
+python -m lab_setup kernels --join A B        one file, kernels.json, of several runs
 python -m lab_setup kernels --page            this page
 python -m tests.device.kernels OUTDIR 520     all of it in one call, for a lent card
 ```

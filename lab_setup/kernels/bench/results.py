@@ -4,7 +4,7 @@ size. Pure functions read it; who writes it is ``run``."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ __all__ = [
     "PLAIN",
     "block_lines",
     "done",
+    "join",
     "load",
     "new",
     "plain_ratio",
@@ -26,6 +27,11 @@ PLAIN = "the course's solution"
 """What the course's own plain solution is called in a ladder's block."""
 
 _FORMAT = 1
+_KEYS = {  # what tells the rows of a part apart
+    "blocks": ("kind", "name", "size"),
+    "checks": ("family", "label"),
+    "fits": ("family", "label", "cc"),
+}
 Record = dict[str, Any]
 
 
@@ -61,6 +67,25 @@ def load(path: Path) -> Record:
     if not isinstance(record, dict) or record.get("format") != _FORMAT or "blocks" not in record:
         raise Rejected(f"{path} is no record of `python -m lab_setup kernels --json`.")
     return record
+
+
+def join(records: Sequence[Record]) -> Record:
+    """One record of several runs on one kind of card with the same versions: of a block or a check
+    that several have, the last one's. Raises Rejected where cards or versions differ."""
+    joined = new(records[-1]["made"])
+    for record in records:
+        for what in ("card", "versions"):
+            if record["made"][what] != joined["made"][what]:
+                here, there = record["made"][what], joined["made"][what]
+                raise Rejected(f"Runs with different {what} are not joined: {here} and {there}.")
+    for part, keys in _KEYS.items():
+        rows = {tuple(row[k] for k in keys): row for record in records for row in record[part]}
+        joined[part] = list(rows.values())
+    notes = dict.fromkeys(note for record in records for note in record["notes"])
+    kept = {f"{b['kind']} {b['name']}, n = {b['size']:,}" for b in joined["blocks"]}
+    kept |= {f"check {check['label']}" for check in joined["checks"]}
+    joined["notes"] = [note for note in notes if note.partition(":")[0] not in kept]
+    return joined
 
 
 def done(record: Record, kind: str, name: str, size: int) -> bool:
