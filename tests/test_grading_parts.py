@@ -15,6 +15,7 @@ from autograder.grading.frames import Passing, read_frame, write_frame
 from autograder.grading.grader import Grader, Request
 from autograder.grading.parts import NO_END, STOPPED
 from autograder.grading.sandbox import _lines
+from autograder.grading.solving import Said
 from autograder.solutions import load_solution
 from tests.sample_class import solutions
 
@@ -143,11 +144,11 @@ def test_an_honest_students_judge_may_be_killed(grader, monkeypatch):
     def kill(times):
         left = [times]
 
-        def instead(job, limits):
+        def instead(job, limits, later):
             if job["job"] == "judge" and left[0]:
                 left[0] -= 1
                 return killed, []
-            return run(job, limits)
+            return run(job, limits, later)
 
         return instead
 
@@ -231,9 +232,13 @@ def test_a_compiler_that_is_stopped_from_outside_decides_nothing(grader, monkeyp
     assert (mark.outcome, mark.points) == ("could_not_check", None)
 
 
-def test_a_compile_case_that_the_code_refuses_is_not_earned(grader):
-    lines = [{"exercise": "02.add", "case": 7, "rejected": {"kind": "interface", "message": "no"}}]
-    assert grader._proof.facts(lines)[0]["error"] and grader._proof.facts([])[0]["error"]
+@pytest.mark.parametrize("of_proof", [[], [{"case": 0, "rejected": {"message": "no"}}]])
+def test_a_compile_case_that_the_code_refuses_is_not_earned(grader, monkeypatch, of_proof):
+    jobs = []
+    monkeypatch.setattr(grader, "_judged", lambda job, *_: jobs.append(job) or (End("crash"), []))
+    said = Said([*of_proof, {"case": 1, "trace": "{}"}])
+    grader._mark(exercises.get("02.add"), Request("s", "02_vector_add"), said)
+    assert not jobs[0]["prove"] and jobs[0]["facts"][0]["error"]
 
 
 # ---------------------------------------------------------------- what is read at all

@@ -187,7 +187,7 @@ class Grader:
             "lines": said.lines,
             "proof": proof,
             "prove": prove,
-            "facts": [no_proof(NO_CALL)] if ran and not prove else [],
+            "facts": [no_proof(NO_CALL)] if ran and proof is not None and not prove else [],
             "problem": said.problem,
             "key": (request.hidden or {}).get(exercise.id),
             "source": "\n".join(source for name, source in request.cells if name in request.own),
