@@ -16,6 +16,7 @@ import triton.language as tl
 from lab_setup.kernels import attention_backward, attention_hopper, dispatch
 from lab_setup.kernels.attention_shared import (
     LN2,
+    buffers,
     configs,
     heads_in_l2,
     length,
@@ -60,10 +61,9 @@ def _blocks(
 
 
 def _shared(options: dict[str, Any]) -> int:
-    """At most: q, and as many blocks of k and v as loads are under way."""
-    q = options["q_ptr"]
-    keys = max(1, options["num_stages"] - 1) * 2 * options["BLOCK_N"]
-    return (options["BLOCK_M"] + keys) * options["D"] * q.element_size()
+    """q, and as many blocks of k and v as loads are under way."""
+    rows = options["BLOCK_M"] + 2 * options["BLOCK_N"] * buffers(options["num_stages"])
+    return rows * options["D"] * options["q_ptr"].element_size()
 
 
 @tuned(

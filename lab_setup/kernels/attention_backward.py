@@ -15,6 +15,7 @@ import triton.language as tl
 
 from lab_setup.kernels import attention_backward_hopper, dispatch
 from lab_setup.kernels.attention_shared import (
+    buffers,
     configs,
     dkdv_step,
     dq_step,
@@ -70,12 +71,12 @@ def _queries(
 
 
 def _shared(options: dict[str, Any]) -> int:
-    """At most: the program's own two tiles, and as many pairs of tiles as are under way."""
+    """The program's own two tiles, as many pairs of tiles as are under way, and ds."""
     own, other = options["BLOCK_M"], options["BLOCK_N"]
     if "dk_ptr" in options:
         own, other = other, own
-    rows = 2 * own + 2 * other * max(1, options["num_stages"] - 1)
-    return rows * options["D"] * options["q_ptr"].element_size()
+    rows = 2 * own + 2 * other * buffers(options["num_stages"])
+    return (rows * options["D"] + own * other) * options["q_ptr"].element_size()
 
 
 _fitting = {"early_config_prune": dispatch.fitting(_shared)}
@@ -83,7 +84,7 @@ _fitting = {"early_config_prune": dispatch.fitting(_shared)}
 
 @tuned(
     configs=configs(
-        (64, 64, 4, 2), (128, 64, 8, 2), (64, 128, 8, 2), (32, 64, 4, 2), (32, 128, 8, 2)
+        (64, 64, 4, 2), (128, 64, 8, 2), (64, 128, 8, 2), (32, 64, 4, 2), (64, 64, 8, 2)
     ),
     prune_configs_by=_fitting,
 )  # fmt: skip

@@ -9,8 +9,11 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from lab_setup.kernels import dispatch
+
 __all__ = [
     "LN2",
+    "buffers",
     "configs",
     "dkdv_step",
     "dq_step",
@@ -65,6 +68,12 @@ def seen(s, rows, start, T, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
         return tl.where(columns <= (tl.minimum(rows, T - 1) - start)[:, None], s, -float("inf"))
     else:
         return tl.where(columns < T - start, s, -float("inf"))
+
+
+def buffers(num_stages: int) -> int:
+    """How many tiles of one tensor a pipelined loop keeps in shared memory. On compute capability
+    9.0 tensor cores read there while the next tile arrives, so it is one more."""
+    return num_stages if dispatch.hopper() else max(1, num_stages - 1)
 
 
 def configs(
