@@ -19,6 +19,7 @@ from lab_setup.kernels.attention_shared import (
     buffers,
     configs,
     heads_in_l2,
+    keeping,
     length,
     online_softmax,
     place,
@@ -71,7 +72,8 @@ def _shared(options: dict[str, Any]) -> int:
         (64, 64, 4, 3), (128, 64, 4, 3), (64, 64, 4, 2), (128, 64, 8, 2), (128, 32, 4, 2),
         (64, 32, 4, 2),
     ),
-    prune_configs_by={"early_config_prune": dispatch.fitting(_shared)},
+    # With more than 64 sums a thread registers spill.
+    prune_configs_by=keeping(lambda o: o["BLOCK_M"] * o["D"] <= 2048 * o["num_warps"], _shared),
 )  # fmt: skip
 @triton.jit(do_not_specialize=["together", "LENGTH"])
 def forward_kernel(

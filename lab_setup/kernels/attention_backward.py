@@ -117,18 +117,20 @@ def dkdv_kernel(
     v = _load(v_ptrs, inside[:, None], 0.0, EVEN)
     dk = tl.zeros((BLOCK_N, D), tl.float32)
     dv = tl.zeros((BLOCK_N, D), tl.float32)
+    first = 0
     full = 0
     if CAUSAL:
         first = block * BLOCK_N // BLOCK_M * BLOCK_M
         full = tl.minimum(tl.cdiv((block + 1) * BLOCK_N, BLOCK_M), tl.cdiv(T, BLOCK_M)) * BLOCK_M
-        dk, dv = _queries(
-            dk, dv, k, v, q_ptr, do_ptr, lse_ptr, delta_ptr, sqt, columns, first, full, T, scale,
-            D, BLOCK_M, True, EVEN,
-        )  # fmt: skip
     dk, dv = _queries(
         dk, dv, k, v, q_ptr, do_ptr, lse_ptr, delta_ptr, sqt, columns, full, T, T, scale,
         D, BLOCK_M, False, EVEN,
     )  # fmt: skip
+    if CAUSAL:  # the diagonal last, as attention_backward_hopper says
+        dk, dv = _queries(
+            dk, dv, k, v, q_ptr, do_ptr, lse_ptr, delta_ptr, sqt, columns, first, full, T, scale,
+            D, BLOCK_M, True, EVEN,
+        )  # fmt: skip
     at = (before + columns)[:, None] * D + dims[None, :]
     dk = (dk * rescale).to(dk_ptr.dtype.element_ty)
     dv = dv.to(dv_ptr.dtype.element_ty)

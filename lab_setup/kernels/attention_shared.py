@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "dkdv_step",
     "dq_step",
     "heads_in_l2",
+    "keeping",
     "length",
     "online_softmax",
     "place",
@@ -89,6 +91,19 @@ def configs(
         )
         for m, n, warps, stages in rows
     ]
+
+
+def keeping(
+    wanted: Callable[[dict[str, Any]], bool],
+    shared_of: Callable[[dict[str, Any]], int] | None = None,
+) -> dict[str, Callable[..., list]]:
+    """For ``prune_configs_by``: configs that ``wanted`` takes and that the card can hold."""
+
+    def prune(choice: list, arguments: dict[str, Any], **options: Any) -> list:
+        choice = [c for c in choice if wanted({**arguments, **options, **c.all_kwargs()})]
+        return dispatch.fitting(shared_of)(choice, arguments, **options) if shared_of else choice
+
+    return {"early_config_prune": prune}
 
 
 tuned = partial(
