@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import collections
 import math
 
 import pytest
 import torch
 
 from autograder.interpreting import interpret
+from autograder.ir.compile import compile_all
+from autograder.solutions import load_solution
 from lab_setup.kernels import attention, attention_backward, dispatch
 from lab_setup.kernels.bench import attentions
 from lab_setup.kernels.bench.attention_checks import gradients
 from lab_setup.kernels.bench.attention_steps import step
+from lab_setup.kernels.bench.checking import poisoned
 
 CARD = {"pointers": "RTX 4080", "descriptors": "H200", "specialised": "H200"}
 
@@ -31,13 +35,6 @@ def exact(q, k, v, causal):
     return torch.softmax(s, -1) @ v, torch.logsumexp(s, -1)
 
 
-def poisoned(monkeypatch):
-    """torch.empty gives NaN, so that whatever is not written shows."""
-    monkeypatch.setattr(
-        torch, "empty", lambda shape, **about: torch.full(tuple(shape), math.nan, **about)
-    )
-
-
 def close(q, k, v, o, lse, causal):
     expected, logs = exact(q, k, v, causal)
     # p and o are rounded once each, to 2⁻¹¹ of themselves; p's weights sum to 1, so neither moves
@@ -50,7 +47,7 @@ def close(q, k, v, o, lse, causal):
 
 
 def run(q, k, v, causal, kind, config=0):
-    with dispatch.named(CARD[kind]), interpret(config=config) as record:
+    with dispatch.named(CARD[kind]), interpret(config=config) as record, poisoned():
         o, lse = attention.forward(q, k, v, causal, kind=kind)
     assert not record.findings, record
     return o, lse
@@ -59,25 +56,22 @@ def run(q, k, v, causal, kind, config=0):
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("t", [1, 63, 128, 200])
 @pytest.mark.parametrize("kind", ["pointers", "descriptors"])
-def test_forward_of_any_length(kind, t, causal, monkeypatch):
+def test_forward_of_any_length(kind, t, causal):
     q, k, v = tensors(1, 3, t, 64)
-    poisoned(monkeypatch)
     close(q, k, v, *run(q, k, v, causal, kind), causal)
 
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("d", [64, 128])
-def test_persistent_forward(d, causal, monkeypatch):
+def test_persistent_forward(d, causal):
     q, k, v = tensors(1, 3, 512, d)
-    poisoned(monkeypatch)
     close(q, k, v, *run(q, k, v, causal, "specialised"), causal)
 
 
 @pytest.mark.parametrize("config", range(5))
 @pytest.mark.parametrize("kind", ["pointers", "descriptors"])
-def test_every_config(kind, config, monkeypatch):
+def test_every_config(kind, config):
     q, k, v = tensors(1, 1, 300, 64)
-    poisoned(monkeypatch)
     close(q, k, v, *run(q, k, v, True, kind, config), True)
 
 
@@ -85,12 +79,11 @@ def test_every_config(kind, config, monkeypatch):
 def test_any_strides_and_many_heads(causal, monkeypatch):
     packed = torch.randn((2, 70, 3, 5, 32), generator=torch.Generator().manual_seed(1)).half()
     q, k, v = (packed[:, :, i].transpose(1, 2) for i in range(3))
-    poisoned(monkeypatch)
     monkeypatch.setattr(attention, "heads_in_l2", lambda *a: 4)  # 10 heads: the last group is short
     close(q, k, v, *run(q, k, v, causal, "pointers"), causal)
 
 
-def test_kernels_of_a_card(monkeypatch):
+def test_kernels_of_a_card():
     q = torch.empty((1, 1, 256, 64), dtype=torch.float16)
     wide = torch.empty((1, 1, 256, 128), dtype=torch.float16)
     ragged = torch.empty((1, 1, 255, 128), dtype=torch.float16)
@@ -116,10 +109,9 @@ def test_bad_calls_are_one_sentence():
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_steps_of_the_ladder(number, monkeypatch):
+def test_steps_of_the_ladder(number):
     q, k, v = tensors(1, 3, 256, 64)
-    poisoned(monkeypatch)
-    with interpret() as record:
+    with interpret() as record, poisoned():
         o = attentions.LADDERS[0].steps[number].make(q, k, v)()
     assert not record.findings
     assert (o.double() - exact(q, k, v, True)[0]).abs().max() <= 2**-10 * v.abs().max()
@@ -131,7 +123,7 @@ def test_a_step_without_bounds_refuses_what_it_cannot_do():
 
 
 def backward_close(q, k, v, do, causal, kind, config=0):
-    with dispatch.named(CARD[kind]), interpret(config=config) as record:
+    with dispatch.named(CARD[kind]), interpret(config=config) as record, poisoned():
         o, lse2 = attention.forward(q, k, v, causal, unit=1.0, kind="pointers")
         made = attention_backward.backward(q, k, v, o, lse2, do, causal, kind)
     assert not record.findings, record
@@ -146,24 +138,21 @@ def backward_close(q, k, v, do, causal, kind, config=0):
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("t", [63, 128, 200])
 @pytest.mark.parametrize("kind", ["pointers", "descriptors"])
-def test_backward_of_any_length(kind, t, causal, monkeypatch):
+def test_backward_of_any_length(kind, t, causal):
     tensors_ = tensors(1, 2, t, 64, count=4)
-    poisoned(monkeypatch)
     backward_close(*tensors_, causal, kind)
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_persistent_backward(causal, monkeypatch):
+def test_persistent_backward(causal):
     tensors_ = tensors(1, 3, 512, 64, count=4)
-    poisoned(monkeypatch)
     backward_close(*tensors_, causal, "specialised")
 
 
 @pytest.mark.parametrize("config", range(5))
 @pytest.mark.parametrize("kind", ["pointers", "descriptors"])
-def test_every_config_backward(kind, config, monkeypatch):
+def test_every_config_backward(kind, config):
     tensors_ = tensors(1, 1, 300, 64, count=4)
-    poisoned(monkeypatch)
     backward_close(*tensors_, True, kind, config)
 
 
@@ -177,3 +166,50 @@ def test_autograd(card):
     q, k, v = (x.detach()[0, 1] for x in leaves)
     for leaf, right in zip(leaves, gradients(q, k, v, torch.ones_like(q), True), strict=True):
         assert (leaf.grad[0, 1].double() - right).norm() <= 2**-8 * right.norm()
+
+
+# ---------------------------------------------------------------- the compiler
+
+
+def kernels_of(card, kind, call):
+    with dispatch.named(card) as row, interpret() as record:
+        for d in (64, 128):
+            q, k, v, do = tensors(1, 1, 256, d, torch.bfloat16, 4)
+            call(q, k, v, do, kind)
+    return list({(k.name, k.ir): k for k, _, _ in record.launches}.values()), row
+
+
+def both_passes(q, k, v, do, kind):
+    o, lse2 = attention.forward(q, k, v, True, unit=1.0, kind=kind)
+    attention_backward.backward(q, k, v, o, lse2, do, True, kind)
+
+
+@pytest.mark.parametrize(("card", "kind"), [("RTX 4080", "pointers"), ("H200", "descriptors")])
+def test_first_configs_fit_a_card_and_do_not_spill(card, kind):
+    kernels, row = kernels_of(card, kind, both_passes)
+    assert len(kernels) == 8  # forward, delta, dk and dv, dq, for two D
+    for facts in compile_all(kernels, row):
+        assert not facts.error and facts.shared <= row.shared_per_block, facts
+        assert facts.spills == 0, facts
+
+
+def test_the_first_step_is_the_course_solution():
+    course = load_solution("tests/submissions/right/06_flash_boss_plain.py")["flash_attention"]
+    q, k, v = tensors(1, 2, 256, 64, torch.bfloat16)
+    with interpret() as theirs:
+        course(q, k, v, True)
+    with interpret() as ours:
+        attentions.LADDERS[0].steps[0].make(q, k, v)()
+    assert ours.operations == theirs.operations and ours.bytes == theirs.bytes
+    kernels = [record.launches[0][0] for record in (ours, theirs)]
+    assert kernels[0].options == kernels[1].options
+    first, second = compile_all(kernels)
+    assert first.shared == second.shared and first.registers == second.registers
+    assert first.instructions == second.instructions
+
+
+def test_a_card_tries_few_configs():
+    for cc in (89, 90):
+        found = collections.Counter(x.label.partition(", BLOCK_M")[0] for x in attentions.launches(cc))
+        assert max(found.values()) <= 6, found
+        assert any("descriptors" in label for label in found) == (cc >= 90)
