@@ -50,11 +50,11 @@ def _queries(
 
 
 @tuned(
-    configs=configs(
+    configs=configs((64, 64, 4, 2), SPLIT=False, pre_hook=set_tiles)
+    + configs(
         (64, 64, 4, 2), (128, 64, 4, 2), (64, 128, 8, 3), (64, 128, 8, 2),
         SPLIT=True, pre_hook=set_tiles,
-    )
-    + configs((64, 64, 4, 2), SPLIT=False, pre_hook=set_tiles),
+    ),
     prune_configs_by=keeping(lambda o: o["BLOCK_M"] * o["D"] <= 8192),  # others spill
 )  # fmt: skip
 @triton.jit(do_not_specialize=["together", "LENGTH"])
