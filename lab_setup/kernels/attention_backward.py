@@ -84,7 +84,7 @@ _fitting = {"early_config_prune": dispatch.fitting(_shared)}
 
 @tuned(
     configs=configs(
-        (64, 64, 8, 2), (64, 64, 4, 2), (128, 64, 8, 2), (64, 128, 8, 2), (32, 64, 4, 2)
+        (64, 64, 8, 2), (32, 64, 4, 2), (64, 64, 4, 2), (128, 64, 8, 2), (64, 128, 8, 2)
     ),
     prune_configs_by=_fitting,
 )  # fmt: skip
