@@ -85,6 +85,9 @@ def _add_audit(commands) -> None:
     audit = commands.add_parser("audit", help="grade the graders: right and wrong answers, mutants")
     audit.add_argument("ids", metavar="ID", nargs="*", help="exercises, or units (default: all)")
     audit.add_argument("--sample", type=int, metavar="N", help="N answers an exercise, not all")
+    audit.add_argument(
+        "--agree", action="store_true", help="compare the notebook's check with the judge instead"
+    )
     audit.add_argument("--workers", type=int, help="processes on this machine (default: all cores)")
     audit.add_argument("--json", action="store_true", help="print a JSON object")
     audit.set_defaults(run=_audit)

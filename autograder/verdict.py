@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from autograder.differences import told
 from autograder.records import (
     ASPECTS,
     COPIED_INPUT,
@@ -138,8 +139,7 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
             which = "" if len(expected) == 1 else f" of {_called(exercise, i)}"
             return worst, Finding(
                 "values",
-                f"{int(bad.sum())} of {bad.size} values{which} are wrong{_where(bad, got, want)}, "
-                f"e.g. {_examples(bad, got, want)}.{_nearly(bad, got, want)}",
+                told(bad, got, want, which),
                 lanes=int(bad.sum()),
             )
     return worst, None
@@ -158,76 +158,6 @@ def _with_names(exercise: Exercise, finding: Finding) -> Finding:
 def _called(exercise: Exercise, output: int) -> str:
     """An output of several by its name, where the exercise gives names."""
     return exercise.results[output] if exercise.results else f"output {output}"
-
-
-def _examples(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
-    parts = []
-    for index in np.argwhere(bad)[:2]:
-        at = tuple(index)
-        parts.append(
-            f"[{', '.join(map(str, index))}] is {_number(got[at])}, should be {_number(want[at])}"
-        )
-    return "; ".join(parts)
-
-
-NARROW = (  # a question of its own: the exercise's is not asked behind it
-    "All differences are below 1 % of the largest value: is a sum or a factor kept in a type "
-    "narrower than float32, or is a small term wrong?"
-)
-
-
-def _nearly(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
-    """A sentence where every difference is as small as that of roundings to 8 or 11 bits.
-
-    Such roundings grow with the value, so some of the larger values must be among the wrong ones:
-    a wrong formula often differs for small values only.
-    """
-    size = np.where(np.isfinite(want), np.abs(want), 0.0)
-    largest = size.max(initial=0.0)
-    with np.errstate(invalid="ignore"):  # infinity minus infinity
-        furthest = np.abs(got - want)[bad].max()
-    if not furthest <= largest / 128:  # NaN is no small difference
-        return ""
-    return f" {NARROW}" if (size[bad] >= largest / 2).any() else ""
-
-
-def _number(x: float) -> str:
-    return f"{x:.6g}"
-
-
-def _where(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
-    """Where the wrong values lie, where that says something."""
-    if bad.all():
-        extra = ""
-        if np.isnan(got).all():
-            extra = ": all are NaN"
-        elif got.size > 1 and (got == got.flat[0]).all():
-            extra = f": all are {_number(float(got.flat[0]))}"
-        return " (every one" + extra + ")"
-    notes = []
-    if bad.ndim >= 2:
-        rows = bad.any(axis=tuple(i for i in range(bad.ndim) if i != bad.ndim - 2))
-        columns = bad.any(axis=tuple(range(bad.ndim - 1)))
-        if rows.sum() == 1 and len(rows) > 1:
-            notes.append("the last row" if rows[-1] else f"row {int(np.argmax(rows))}")
-        if columns.sum() == 1 and len(columns) > 1:
-            notes.append("the last column" if columns[-1] else f"column {int(np.argmax(columns))}")
-        upper = np.triu(np.ones(bad.shape[-2:], bool), 1)
-        if not notes and upper.any() and not (bad & ~upper).any():
-            notes.append("the upper triangle")
-        if not notes and len(columns) > 1 and not columns[: len(columns) // 2].any():
-            notes.append("the right-hand columns")
-        if not notes and len(rows) > 1 and not rows[: len(rows) // 2].any():
-            notes.append("the lower rows")
-    elif bad.ndim == 1:
-        first = int(np.argmax(bad))
-        if bad[first:].all():
-            notes.append(f"all from element {first} on")
-    if np.isnan(got[bad]).all():
-        notes.append("all NaN")
-    elif np.isnan(want[bad]).all():
-        notes.append("only such as should be NaN")
-    return f" ({', '.join(notes)})" if notes else ""
 
 
 def _too_much(exercise: Exercise, run: Run, limit: int) -> Finding:

@@ -11,13 +11,13 @@ import pytest
 
 from autograder import exercises
 from autograder.checking import check_functions
+from autograder.differences import NARROW
 from autograder.exercises import quiz
 from autograder.exercises.inputs import make
 from autograder.floats import rounded
 from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Case, Exercise, Rejected, Verdict
 from autograder.render.explain import faults
 from autograder.solutions import load_solution
-from autograder.verdict import NARROW
 from tests.submitted import assert_right
 
 ROOT = Path(__file__).resolve().parent

@@ -10,6 +10,7 @@ import pytest
 
 from autograder import exercises
 from autograder.checking import check_functions
+from autograder.differences import NARROW
 from autograder.exercises import quiz
 from autograder.floats import rounded
 from autograder.records import ASPECT_OF_KIND, FINDING_KINDS, Rejected
@@ -17,7 +18,6 @@ from autograder.render.explain import faults
 from autograder.render.html import verdict_html
 from autograder.render.text import verdict_text
 from autograder.solutions import load_solution
-from autograder.verdict import NARROW
 from tests.submitted import (
     SUBMISSIONS,
     arrays,

@@ -11,10 +11,10 @@ import pytest
 
 from autograder import exercises
 from autograder.checking import check_functions, load_solution
+from autograder.differences import NARROW
 from autograder.exercises import quiz
 from autograder.floats import rounded
 from autograder.records import FINDING_KINDS, Case, Exercise
-from autograder.verdict import NARROW
 from tests.submitted import (
     ROOT,
     SUBMISSIONS,

@@ -262,6 +262,7 @@ RACE = (
     _vector("a rest of one", 20481),
     _vector("±10 000", 3001, fill="large"),
     _vector("float16", 10_000, "float16", fill="uniform"),
+    _vector("sums beyond 65 504", 3000, "float16", fill="far_from_zero"),
 )
 
 ACCUMULATOR = (

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -14,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autograder import exercises
-from autograder.grading import audit
+from autograder.grading import agreement, audit
 from autograder.grading.corpus import Answer, Said, corpus, judged, sample
 from autograder.records import Exercise, Rejected
 
@@ -27,25 +28,63 @@ def audit_command(options: argparse.Namespace, check: Callable) -> int:
     start = time.monotonic()
     chosen = _chosen(options.ids)
     console = Console(stderr=options.json)
-    table, quizzes, through = audit.blind(chosen)
-    console.print("Blind answers: right ones that pass; wrong ones that fail, where they differ.")
-    console.print(table, *quizzes, sep="\n")
     answers: list[Answer] = []
     for exercise in chosen:
         if exercise.machine != "quiz":
             answers += sample(list(corpus(exercise.id)), options.sample)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+    if options.agree:
+        return _agreement(answers, check, options, console)
+    table, quizzes, through = audit.blind(chosen)
+    console.print("Blind answers: right ones that pass; wrong ones that fail, where they differ.")
+    console.print(table, *quizzes, sep="\n")
+    with _bar(console) as bar:
         task = bar.add_task("Judging answers", total=len(answers))
-        said = judged(answers, check, options.workers, lambda _: bar.advance(task))
+        said = judged(answers, check, options.workers, lambda: bar.advance(task))
     record = as_json(said) | {"blind_through": through, "seconds": time.monotonic() - start}
     if options.json:
-        json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        _dump(record)
     else:
         for line in (*_tables(said), *_words(record)):
             console.print(line)
     return 1 if through or record["faults"] else 0
+
+
+def _agreement(answers: Sequence[Answer], check: Callable, options, console: Console) -> int:
+    """0 when the notebook's check and the judge say the same of every answer, else 1."""
+    start = time.monotonic()
+    with _bar(console) as bar:
+        task = bar.add_task("Comparing verdicts", total=len(answers))
+        pairs = agreement.compared(answers, check, options.workers, lambda: bar.advance(task))
+    apart = [
+        {"exercise": p.answer.exercise, "name": p.answer.name, "differences": p.differences}
+        for p in pairs
+        if p.differences
+    ]
+    turns = sum(len(p.judged) for p in pairs)
+    record = {"answers": len(pairs), "judged": turns, "apart": apart}
+    record |= {"triton": version("triton"), "seconds": time.monotonic() - start}
+    if options.json:
+        _dump(record)
+    else:
+        for row in apart:
+            words = f"{row['exercise']} {row['name']}: {'; '.join(row['differences'])}"
+            console.print(Text(words, "bold red"))
+        words = (
+            f"Triton {record['triton']}: notebook and judge agree on {len(pairs) - len(apart)} of "
+            f"{len(pairs)} answers, judged {turns} times. {record['seconds']:.0f} s."
+        )
+        console.print(Text(words, "bold red" if apart else "green"))
+    return 1 if apart else 0
+
+
+def _bar(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), console=console)
+
+
+def _dump(record: dict) -> None:
+    json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
+    print()
 
 
 def _chosen(ids: Sequence[str]) -> list[Exercise]:

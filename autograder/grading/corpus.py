@@ -142,23 +142,42 @@ def judged(
     answers: Sequence[Answer],
     check: Callable,
     workers: int | None = None,
-    done: Callable[[Said], None] = lambda said: None,
+    done: Callable[[], None] = lambda: None,
     limits: Limits = LIMITS,
 ) -> list[Said]:
-    """A ``Said`` for every answer, in their order; ``done`` gets each as it comes. Workers start
-    afresh (a fork of a process with threads may hang) and fork for every answer. ``check`` is
-    ``checking.check_functions``, a room that looks into this one."""
-    said: dict[int, Said] = {}
+    """A ``Said`` for every answer, in their order. ``check`` is ``checking.check_functions``, a
+    room that looks into this one."""
+    return [
+        Said(answer, **said, seconds=end.cpu)
+        if end.how == "ok"
+        else Said(answer, end.how, "", end.detail, True, end.cpu)
+        for answer, end, said in forked(_verdict, answers, check, workers, done, limits)
+    ]
+
+
+def forked(
+    look: Callable[[str, str, Callable], dict],
+    answers: Sequence[Answer],
+    check: Callable,
+    workers: int | None = None,
+    done: Callable[[], None] = lambda: None,
+    limits: Limits = LIMITS,
+) -> list[tuple[Answer, forkserver.End, dict]]:
+    """What ``look(exercise, path, check)`` says of every answer, in their order, and how its fork
+    ended; ``done`` is called as they come. Workers start afresh (a fork of a process with threads
+    may hang) and fork for every answer."""
+    said: dict[int, tuple] = {}
     with ProcessPoolExecutor(
         workers or len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn"), _warm
     ) as pool:
         waiting = {
-            pool.submit(_judged, answer, check, limits): i for i, answer in enumerate(answers)
+            pool.submit(_in_a_fork, look, answer, check, limits): i
+            for i, answer in enumerate(answers)
         }
         for future in as_completed(waiting):
             said[waiting[future]] = future.result()
-            done(said[waiting[future]])
-    return [said[i] for i in range(len(answers))]
+            done()
+    return [(answer, *said[i]) for i, answer in enumerate(answers)]
 
 
 def _warm() -> None:
@@ -166,20 +185,24 @@ def _warm() -> None:
     worker.prepare()
 
 
-def _judged(answer: Answer, check: Callable, limits: Limits) -> Said:
+def _in_a_fork(look: Callable, answer: Answer, check: Callable, limits: Limits):
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "answer.py"
         path.write_text(answer.source, encoding="utf-8")
         end, data = forkserver.run_confined(
-            lambda emit, more: emit(_verdict(answer.exercise, str(path), check)), limits, "limits"
+            lambda emit, more: emit(_quiet(look, answer.exercise, str(path), check)),
+            limits,
+            "limits",
         )
-    if end.how == "ok":
-        return Said(answer, **json.loads(data), seconds=end.cpu)
-    return Said(answer, end.how, "", end.detail, True, end.cpu)
+    return end, json.loads(data) if end.how == "ok" else {}
+
+
+def _quiet(look: Callable, id: str, path: str, check: Callable) -> dict:
+    sys.stdout = sys.stderr = io.StringIO()  # a fork has none of the files that they stood for
+    return look(id, path, check)
 
 
 def _verdict(id: str, path: str, check: Callable) -> dict:
-    sys.stdout = sys.stderr = io.StringIO()  # a fork has none of the files that they stood for
     exercise = exercises.get(id)
     points = exercise.points
     try:

@@ -171,7 +171,7 @@ class Grader:
         return task | {
             "do": "record",
             "backward": exercise.backward,
-            "cases": [[_geometry(a) for a in exercise.arguments(case)] for case in cases],
+            "cases": [[geometry(a) for a in exercise.arguments(case)] for case in cases],
             "all_configs": [0] if proof is None else [0, proof],
         }
 
@@ -264,7 +264,7 @@ def _words(mark: Mark) -> str:
     return mark.message or (faults[0]["message"] if faults else mark.status)
 
 
-def _geometry(argument: Any) -> dict:
+def geometry(argument: Any) -> dict:
     """Shapes, strides and dtypes; what fills a tensor stays with the judge."""
     if isinstance(argument, Tensor):
         return {

@@ -14,6 +14,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def perform(job: dict, emit, more) -> None:
     if job["prove"]:
         emit(_kernels(job["prove"]))
         job = job | more()
-    emit(_rendered(exercise, _judged(exercise, cases, job), job["source"]))
+    emit(_rendered(exercise, judged(exercise, cases, job), job["source"]))
 
 
 def _sent(argument: Any) -> dict:
@@ -102,13 +103,16 @@ def _without_names(ir: str) -> str:
 # ---------------------------------------------------------------- one exercise
 
 
-def _judged(exercise: Exercise, cases: Sequence[Case], job: dict) -> Verdict:
+def judged(exercise: Exercise, cases: Sequence[Case], job: dict) -> Verdict:
+    """The verdict on what a job's ``lines`` say. ``turn``, 0 where none is given, moves the orders
+    of programs on by so many cases: over three turns every case meets all of them."""
     if job["problem"]:  # nothing came back that could be judged: a loop, a crash, a missing name
         finding = Finding("interface", job["problem"])
         return verdict(exercise, [failed(case, finding) for case in cases[:1]])
     if exercise.machine == "quiz":
         return _quiz(exercise, job)
-    judge = _judge_plain if exercise.machine == "numpy" else _judge_traces
+    plain = exercise.machine == "numpy"
+    judge = _judge_plain if plain else partial(_judge_traces, turn=job.get("turn", 0))
     lines: dict[int, list[dict]] = {}
     for line in job["lines"]:
         if type(line.get("case")) is int:
@@ -173,7 +177,7 @@ def _one_case(exercise, case, lines, arguments, judge, number) -> CaseResult:
         return not_checked(case, said)
 
 
-def _judge_traces(exercise, case, lines, arguments, number) -> CaseResult:
+def _judge_traces(exercise, case, lines, arguments, number, turn) -> CaseResult:
     traces = [from_json(line["trace"]) for line in lines]
     # The interpreter finds races in any order, and one case with all poisons finds most undefined
     # lanes: orders and poisons are there for what is left, so they take turns over the cases.
@@ -182,7 +186,7 @@ def _judge_traces(exercise, case, lines, arguments, number) -> CaseResult:
         case,
         traces,
         arguments,
-        orders=ORDERS[number % len(ORDERS) :][:1],
+        orders=ORDERS[(number + turn) % len(ORDERS) :][:1],
         poisons=None if number == 1 else OTHERS[number % len(OTHERS) :][:1],
         keep_accesses=number == 0,
     )

@@ -307,7 +307,7 @@ def _(node, spot):
             yield element, f"{_text(element)} - 1"
 
 
-@rule("a program too many", "bounds", kernel=False)
+@rule("a program too many", "bounds", "values", kernel=False)  # values: where programs add up
 def _(node, spot):
     for tuple_ in _grids(node):
         for element in tuple_.elts:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from autograder.ir.asserted import asserted
 from autograder.ir.habits import call, shape, subscript
 from autograder.records import Rejected
 
@@ -247,7 +248,7 @@ def explain(
     student. ``runtime`` are the kernel's parameters that are not ``tl.constexpr``, with their types
     as Triton writes them (``"*fp32"``, ``"i32"``).
     """
-    where, node, message = None, None, ""
+    where, node, message, demand = None, None, "", ""
     while error is not None:
         if hasattr(error, "error_message"):
             place = locate(error.src or "")
@@ -255,6 +256,7 @@ def explain(
             if place and line:
                 where, node = (place[0], place[1] + line - 1, error.src), error.node
         message = plain(error) or message
+        demand = asserted(error, _type) or demand
         error = error.__cause__
     if where is None:
         sentence = f"{name} does not compile: {_reason(message, None, '', runtime)}"
@@ -263,7 +265,10 @@ def explain(
     lines = source.splitlines()  # Triton may name a line beyond the end of a called function
     text = lines[node.lineno - 1].strip() if node.lineno <= len(lines) else lines[-1].strip()
     text = text if len(text) <= _CODE else f"{text[: _CODE - 1].rstrip()}…"
-    sentence = f"{function}, line {line} `{text}`: {_reason(message, node, source, runtime)}"
+    said = _reason(message, node, source, runtime)
+    if not message and demand:
+        said = f"Triton {demand}."
+    sentence = f"{function}, line {line} `{text}`: {said}"
     return Rejected(sentence, "compile", line, function)
 
 

@@ -7,6 +7,7 @@ already.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
@@ -30,6 +31,12 @@ _MASKED_OFF = (
     "The mask switched lanes off where elements are missing. What does it say for a lane that owns "
     "an element, and is it true there?"
 )
+# In place of "values", where all that is wrong lies behind index 0 of a leading axis.
+_FIRST_RIGHT = (
+    "Index 0 of axis {axis} is right throughout, so the formula is. How does a program choose its "
+    "index along that axis, and does every tensor move by it, with its own stride?"
+)
+_BOX = re.compile(r"\(all in \[([^\]]+)\]")
 _BOUNDS = ("out_of_bounds", "uninitialised", "undefined_lane")
 
 
@@ -42,6 +49,8 @@ def ask(finding: Finding, notes: Mapping[str, str], shown_on: Collection[CaseRes
         return ""
     if finding.argument == COPIED_INPUT:  # the message says where to look
         return ""
+    if finding.kind == "values" and (behind := _behind_the_first(finding.message)):
+        return behind
     note = notes.get(finding.kind, "")
     if note and finding.kind == "out_of_bounds" and finding.access is not None:
         return _of_bounds(finding.access) or note
@@ -49,6 +58,15 @@ def ask(finding: Finding, notes: Mapping[str, str], shown_on: Collection[CaseRes
     if masked_off and note and "mask" not in note:  # unless it speaks of the mask itself
         return _MASKED_OFF
     return note
+
+
+def _behind_the_first(message: str) -> str:
+    """A question where the wrong values spare index 0 of an axis before the last two. (Along those
+    two the first row of a causal mask, say, is right for reasons of its own.)"""
+    box = _BOX.search(message)
+    slices = box[1].split(", ") if box else []
+    spared = [i for i, part in enumerate(slices[:-2]) if re.fullmatch(r"1:?", part)]
+    return _FIRST_RIGHT.format(axis=spared[0]) if len(spared) == 1 else ""
 
 
 def explained(

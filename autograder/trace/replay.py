@@ -278,10 +278,27 @@ class _Replay(Launches):
                 untouched,
             )
         if count and (states == mem.CONSTANT).all():
-            self._say(
-                "torch_computed", f"{which} was filled by torch and written by no kernel.", count
-            )
+            self._untouched(which, output, count)
         return Output(buffer.read(output), output.dtype)
+
+    def _untouched(self, which: str, output: View, count: int) -> None:
+        """What torch filled is torch's work, unless a kernel got it and then wrote nothing."""
+        given = [
+            event
+            for event in self.trace.events
+            if isinstance(event, Launch)
+            and any(v.buffer == output.buffer for _, v in bound_views(self._kernel(event), event))
+        ]
+        if not given:
+            said = f"{which} was filled by torch and written by no kernel."
+            self._say("torch_computed", said, count)
+            return
+        empty = [event for event in given if not math.prod(event.grid)]
+        said = f"{which}: no program wrote any of its {count} elements"
+        if len(empty) == len(given):
+            name, grid = self._kernel(empty[0]).name, empty[0].grid
+            said += f"; {name} was launched on a grid of {' × '.join(map(str, grid))} programs"
+        self._say("unwritten", f"{said}. They are as torch filled them.", count)
 
     def _say(self, kind: str, message: str, lanes: int) -> None:
         self.findings.append(Finding(kind, message, lanes=lanes))
