@@ -11,6 +11,8 @@ import pytest
 from autograder import exercises
 from autograder.__main__ import main
 from autograder.checking import check_functions
+from autograder.grading import agreement, judge
+from autograder.grading.ahead import warm_job
 from autograder.grading.audit_report import as_json
 from autograder.grading.corpus import (
     LIMITS,
@@ -23,10 +25,9 @@ from autograder.grading.corpus import (
     solutions,
 )
 from autograder.grading.mutants import RULES, mutants
+from autograder.verdict import not_checked
 
-# Units whose surviving mutants have been read: each has a case or stands in equivalent.json.
-READ = ("01", "02", "03", "04", "05", "06")
-ASKED = [id for id in exercises.ids() if solutions("right", id) and id.startswith(READ)]
+ASKED = [id for id in exercises.ids() if solutions("right", id)]
 SAMPLE = 2  # answers of an exercise in CI; all of them: python -m autograder audit
 
 KERNEL = """
@@ -77,7 +78,8 @@ def test_every_rule_finds_something_to_change_somewhere(everything):
 def test_there_are_enough_mutants_and_right_solutions(everything):
     answers = [a for of_one in everything.values() for a in of_one]
     assert sum(a.mutant and not a.equivalent for a in answers) >= 300
-    assert sum(not a.aspects for a in answers) >= 80
+    styles = {id: sum(not a.aspects for a in of_one) for id, of_one in everything.items()}
+    assert sum(styles.values()) >= 80 and min(styles.values()) >= 5, styles
 
 
 def test_what_is_listed_as_equivalent_exists_and_has_a_reason(everything):
@@ -125,6 +127,46 @@ def test_wrong_verdicts_are_faults_and_what_never_ends_is_stopped():
         "listed as equivalent, and failed",
     ]
     assert [row["outcome"] for row in record["other_reason"]] == ["timeout"]
+
+
+# ---------------------------------------------------------------- notebook and judge
+
+
+def test_notebook_and_judge_say_the_same(everything):
+    """Of a right answer, a wrong one and mutants; NumPy kernels know one order of programs."""
+    chosen = [a for id in ("01.add", "02.add", "08.d") for a in sample(everything[id], 2)]
+    pairs = agreement.compared(chosen, check_functions, 1, lambda: None)
+    assert [(p.answer.name, p.differences) for p in pairs if p.differences] == []
+    assert [len(p.judged) for p in pairs] == [1, 1, 3, 3, 3, 3]
+    assert all(p.judged[0]["verdict"] == p.notebook["verdict"] for p in pairs)
+
+
+def test_over_the_turns_every_case_meets_every_order_of_programs(monkeypatch):
+    met = []
+
+    def note(exercise, case, traces, arguments, *, orders, **options):
+        met.append((case.label, *orders))
+        return not_checked(case, "")
+
+    monkeypatch.setattr(judge, "judge_traces", note)
+    exercise = exercises.get("02.add")
+    (line,) = warm_job()["lines"]
+    job = warm_job() | {"lines": [line | {"case": n} for n in range(len(exercise.cases))]}
+    for turn in range(agreement.TURNS):
+        judge.judged(exercise, exercise.cases, job | {"turn": turn})
+    assert sorted(met) == sorted((c.label, o) for c in exercise.cases for o in judge.ORDERS)
+
+
+def test_what_differs_is_told():
+    facts = {"verdict": "fail", "aspects": {"values": "fail"}, "first": ["values", "", 0]}
+    other = facts | {"verdict": "pass", "first": []}
+    pair = agreement.Pair(Answer("02.add", "x", ""), facts, (facts, other, facts))
+    assert pair.differences == [
+        "turn 1: verdict is pass for the judge, fail in the notebook",
+        "turn 1: first is [] for the judge, ['values', '', 0] in the notebook",
+    ]
+    lost = agreement.Pair(pair.answer, {}, (), "timeout: 120 s")
+    assert lost.differences == ["timeout: 120 s"]
 
 
 def test_the_command_says_what_it_found(capsys):
