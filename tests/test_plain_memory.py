@@ -67,6 +67,19 @@ def test_outside_a_check_the_mini_triton_and_numpy_are_as_they_were():
         load(np.ones(3), 5)
 
 
+def test_parts_that_numpy_imports_late_find_what_they_ask_for():
+    """np.unique imports numpy.ma, which asks NumPy's functions for their names and docstrings."""
+    asked = np.empty, np.empty_like
+    found = []
+
+    def kernel(pid, x):
+        found.extend((make.__name__, make.__doc__) for make in (np.empty, np.empty_like))
+        store(x, np.unique(pid), 1.0)
+
+    inspect_launch(kernel, (1,), np.ones(3))
+    assert found == [(make.__name__, make.__doc__) for make in asked]
+
+
 def test_adding_into_np_empty_is_told_as_reading_what_nobody_wrote():
     result = _check(MATMUL, "01_matmul_adds_into_empty")
     first = result.findings[0]

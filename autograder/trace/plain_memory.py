@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, update_wrapper
 
 import numpy as np
 
@@ -27,7 +27,10 @@ def going_on(record: Recorder) -> Iterator[None]:
     student's came from ``np.empty`` and ``np.empty_like``."""
     found = minitriton._lanes, np.empty, np.empty_like
     minitriton._lanes = partial(_past_the_edge, found[0])
-    np.empty, np.empty_like = (partial(_unwritten, record, make) for make in found[1:])
+    # NumPy imports parts of itself late, and such a part (``ma``) asks for the names of these.
+    np.empty, np.empty_like = (
+        update_wrapper(partial(_unwritten, record, make), make) for make in found[1:]
+    )
     try:
         yield
     finally:
