@@ -7,10 +7,11 @@ Everything is read off the values; nothing is known of the exercise.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["NARROW", "told"]
+__all__ = ["NARROW", "place", "told"]
 
 NARROW = (  # a question of its own: the exercise's is not asked behind it
     "All differences are below 1 % of the largest value: is a sum or a factor kept in a type "
@@ -20,34 +21,55 @@ _FEWEST = 8  # values from which a rule may be read; fewer may agree by chance
 _CLOSE = 1e-3  # relative; sums in half precision agree to that
 
 
-def told(bad: np.ndarray, got: np.ndarray, want: np.ndarray, of: str = "") -> str:
+def told(
+    bad: np.ndarray,
+    got: np.ndarray,
+    want: np.ndarray,
+    of: str = "",
+    unread: Sequence[tuple[str, np.ndarray]] = (),
+) -> str:
     """Sentences on the values at ``bad``, a mask with at least one element. ``got`` and ``want``:
-    float64 arrays of its shape; ``of``: " of o", where there are several outputs."""
+    float64 arrays of its shape; ``of``: " of o", where there are several outputs; ``unread``: as in
+    ``Run``."""
     bad, got, want = np.atleast_1d(bad, got, want)
-    notes = ["every one" if bad.all() else _place(bad), _same(bad, got, want)]
+    box = place(bad)
+    where = "every one" if bad.all() else f"all in {box}" if box else ""
+    notes = [where, _same(bad, got, want)]
     where = ", ".join(note for note in notes if note)
     where = f" ({where})" if where else ""
     rule = "" if notes[1] else _rule(bad, got, want)
-    some = _examples(bad, got, want, 1 if rule else 2)
+    left_out = _left_out(unread)
+    some = _examples(bad, got, want, 1 if rule or left_out else 2)
     small = "" if rule else _nearly(bad, got, want)
-    return f"{int(bad.sum())} of {bad.size} values{of} are wrong{where}, e.g. {some}.{rule}{small}"
+    count = f"{int(bad.sum())} of {bad.size} values{of} are wrong{where}"
+    return f"{count}, e.g. {some}.{rule}{left_out}{small}"
 
 
 # ---------------------------------------------------------------- where
 
 
-def _place(bad: np.ndarray) -> str:
-    """The smallest box that holds them, as an index in Python, or a triangle if that is smaller
-    still; "" where it is everything."""
+def place(bad: np.ndarray) -> str:
+    """``[:, 64:]``, the smallest box that holds them, as an index in Python, or ``the upper
+    triangle`` if that is smaller still; "" where it is everything."""
     ends = [(int(i.min()), int(i.max()) + 1) for i in np.nonzero(bad)]
     box = math.prod(end - start for start, end in ends)
     if bad.ndim >= 2 and min(bad.shape[-2:]) > 1:
         whole = np.ones(bad.shape, bool)
         for name, triangle in (("upper", np.triu(whole, 1)), ("lower", np.tril(whole))):
             if triangle.sum() < box and not (bad & ~triangle).any():
-                return f"all in the {name} triangle"
+                return f"the {name} triangle"
     slices = [_slice(*pair, size) for pair, size in zip(ends, bad.shape, strict=True)]
-    return f"all in [{', '.join(slices)}]" if any(part != ":" for part in slices) else ""
+    return f"[{', '.join(slices)}]" if any(part != ":" for part in slices) else ""
+
+
+def _left_out(unread: Sequence[tuple[str, np.ndarray]]) -> str:
+    """Which parts of inputs no program reads, where such a part is a box."""
+    boxes = []
+    for argument, missing in unread:
+        ends = [slice(int(i.min()), int(i.max()) + 1) for i in np.nonzero(missing)]
+        if missing[tuple(ends)].all():
+            boxes.append(argument + place(missing))
+    return f" No program reads {' or '.join(boxes[:2])}." if boxes else ""
 
 
 def _slice(start: int, end: int, size: int) -> str:
@@ -82,9 +104,9 @@ def _rule(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
     how = _factor(got[rest], want[rest]) or _moved(rest, got, want)
     if not zero.any():
         return how and f" Each of them {how}."
-    place = _place(zero)
-    zeros = f"{int(zero.sum())} of them are 0" + (f", {place}" if place else "")
-    return f" {zeros}; each of the others {how}." if how else f" {zeros}." * bool(place)
+    box = place(zero)
+    zeros = f"{int(zero.sum())} of them are 0" + (f", all in {box}" if box else "")
+    return f" {zeros}; each of the others {how}." if how else f" {zeros}." * bool(box)
 
 
 def _factor(got: np.ndarray, want: np.ndarray) -> str:

@@ -311,6 +311,8 @@ class Run:
     undefined: tuple[tuple, ...] = ()
     digest: int = 0
     touches: tuple[Touch, ...] = ()
+    # Inputs that were loaded in part: (kernel argument, mask of the elements that nobody loaded).
+    unread: tuple[tuple[str, np.ndarray], ...] = ()
 
     @property
     def elements(self) -> int:

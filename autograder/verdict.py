@@ -139,7 +139,7 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
             which = "" if len(expected) == 1 else f" of {_called(exercise, i)}"
             return worst, Finding(
                 "values",
-                told(bad, got, want, which),
+                told(bad, got, want, which, run.unread),
                 lanes=int(bad.sum()),
             )
     return worst, None

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+import triton
+import triton.language as tl
 
+from autograder.checking import inspect_call
 from autograder.differences import NARROW, told
 
 RIGHT = np.random.default_rng(7).standard_normal((6, 40))
@@ -103,3 +107,45 @@ def test_one_number_and_a_scalar():
         "1 of 1 values are wrong (every one), e.g. [0] is 1, should be 2."
     )
     assert " values of lse are" in told(np.array([True]), np.ones(1), np.zeros(1), " of lse")
+
+
+# ---------------------------------------------------------------- what nobody read
+
+
+def test_a_part_of_an_input_that_no_program_reads_is_named_where_it_is_a_box():
+    bad = np.ones(RIGHT.shape, bool)
+    got = RIGHT + np.random.default_rng(4).random(RIGHT.shape) + 0.5
+    row, corner = np.zeros((4, 9), bool), np.zeros((4, 9), bool)
+    row[3], corner[[0, 3], [0, 8]] = True, True
+    message = told(bad, got, RIGHT, unread=[("a_ptr", row), ("b_ptr", corner), ("c_ptr", row.T)])
+    assert message.endswith(". No program reads a_ptr[3, :] or c_ptr[:, 3].")
+    assert "reads" not in told(bad, got, RIGHT, unread=[("b_ptr", corner)])
+
+
+@triton.jit
+def total_kernel(x_ptr, y_ptr, out_ptr, stride, rows, cols, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(rows):
+        total += tl.load(x_ptr + row * stride + lanes, mask=lanes < cols, other=0.0)
+    tl.store(out_ptr + lanes, total + tl.load(y_ptr + lanes), mask=lanes < BLOCK)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_run_knows_what_it_did_not_read(copied):
+    """Rows are padded; a copy of an input counts as read, and what no kernel gets as well."""
+
+    def total(x, y, spare):
+        out = torch.empty(8)
+        source = x.contiguous() if copied else x
+        total_kernel[(1,)](source, y, out, source.stride(0), 2, 5, BLOCK=8)
+        return out
+
+    x = torch.arange(24.0).reshape(3, 8)[:, :6]
+    run = inspect_call(total, x, torch.ones(8), torch.ones(3))
+    unread = dict(run.unread)
+    if copied:
+        assert unread == {}
+    else:
+        assert list(unread) == ["x_ptr"]
+        assert (unread["x_ptr"] == [[False] * 5 + [True]] * 2 + [[True] * 6]).all()

@@ -95,6 +95,9 @@ class Memory:
         index, active = self._inside(op, "load", window, pointer, mask, shape, batch)
         if not window.defined:
             self._check_defined(op, window, reach, index, active, shape, batch)
+        if (seen := window.buffer.seen) is not None:
+            cells = reach[4] + index * reach[3]
+            seen[cells if active is None else np.where(active, cells, -1)] = True
         if window.buffer.writer is not None:
             flat, programs, _ = _flat(index, active, shape, batch)
             self.races.read(op, window, reach, flat, programs)

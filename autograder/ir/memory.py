@@ -106,6 +106,15 @@ class Buffer:
         self.foreign: list[str] = []  # what torch computed into it
         self.writer = self.reader = self.atomic = None
         self.locks: np.ndarray | None = None
+        self.seen: np.ndarray | None = None  # of an input: the cells that somebody has loaded
+
+    def watch(self) -> None:
+        """From now on remember which cells are loaded; one cell more is for lanes that are off."""
+        self.seen = np.zeros(self.cells + 1, bool)
+
+    def unseen(self, view: View) -> np.ndarray:
+        """Which elements of the view nobody loaded."""
+        return ~self._through(self.seen, view, ITEMSIZE[view.dtype] // self.unit)
 
     def begin_launch(self, tracked: bool) -> None:
         """Forget who wrote and read; ``tracked`` if this launch may write the buffer."""

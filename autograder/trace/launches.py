@@ -109,6 +109,7 @@ class Launches:
         self.touches: list | None = [] if keep_touches else None
         self.undefined: list = []
         self.changed: dict[str, None] = {}
+        self.names: dict[int, str] = {}  # of buffers: the first parameter that they came through
         self.blamed: set[int] = set()  # inputs whose change is told already: one name is enough
         self.warnings: dict[str, None] = {}
         self.digest: list[int] = []
@@ -125,7 +126,17 @@ class Launches:
             undefined=tuple(self.undefined),
             digest=hash(tuple(self.digest)),
             touches=tuple(self.touches or ()),
+            unread=tuple(self._unread()),
         )
+
+    def _unread(self):
+        """(argument, elements that no program loaded) of every input that was loaded in part."""
+        for number, event in self.inputs.items():
+            buffer = self.buffers[number]
+            if buffer.seen is not None and number in self.names:
+                missing = buffer.unseen(event.view)
+                if missing.any() and not missing.all():
+                    yield self.names[number], missing
 
     def buffer(self, view: View) -> Buffer:
         if view.buffer not in self.buffers:
@@ -187,6 +198,7 @@ class Launches:
             self.operations.dot + counts.dot, self.operations.elementwise + counts.elementwise
         )
         for window in windows:
+            self.names.setdefault(window.buffer.number, window.argument)
             self.count(window.traffic)
             # The same tensor may be bound twice: to blame is the name that is stored through.
             known = window.buffer.number in self.blamed

@@ -177,6 +177,8 @@ class _Replay(Launches):
         buffer.write(event.view, values)
         self.before[event.buffer] = buffer.read(event.view)
         buffer.mark(event.view, mem.INPUT)
+        if not self.count_only and self.only is None:
+            buffer.watch()
 
     def constant(self, event: Constant) -> None:
         if event.buffer not in self.buffers:
@@ -209,6 +211,8 @@ class _Replay(Launches):
         self._charge(source, destination)
         old, new = self.buffer(source), self.buffer(destination)
         values, states = old.read(source), old.states(source)
+        if old.seen is not None:
+            old.seen[:] = True  # whoever loads the copy has it from there
         with np.errstate(all="ignore"):
             values = rounded(values, destination.dtype)
         new.write(destination, values)
