@@ -72,6 +72,7 @@ def run_plain(
         accesses=record.accesses() if keep_accesses else (),
         warnings=tuple(dict.fromkeys(f"NumPy, line {w.lineno}: {w.message}" for w in warned)),
         changed=tuple(record.name(a) for a in changed),
+        unread=tuple(_unread(record, [a for a in arguments if _is_input(a)])),
     )
 
 
@@ -203,6 +204,15 @@ def _missing(record: Recorder, outputs: tuple, fresh: list):
             values = np.where(left, np.nan, values)
         kept.append(values)
     return tuple(kept), findings
+
+
+def _unread(record: Recorder, inputs: list):
+    """(argument, elements that no load asked for) of every input that was loaded in part."""
+    for array in inputs:
+        cells = record.cells(array)
+        missing = ~cells.loaded[cells.all_of(array)]
+        if missing.any() and not missing.all():
+            yield cells.name, missing
 
 
 def _bypassed(exercise: Exercise, record: Recorder, outputs: tuple, given: tuple):

@@ -94,7 +94,8 @@ class Cells:
         count = owner.nbytes // owner.itemsize
         self.writer = np.full(count, _NOBODY)
         self.reader = np.full(count, _NOBODY)
-        self.stored = np.zeros(count, bool)  # by a store, in any launch
+        self.loaded = np.zeros(count, bool)  # by a load, in any launch
+        self.stored = np.zeros(count, bool)  # by a store, likewise
         self.written = np.ones(count, bool)  # by anybody: inputs are, fresh arrays of NaN are not
 
     def at(self, array: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -234,6 +235,7 @@ class Recorder:
         clash = (writer != _NOBODY) & (writer != me)
         self._fault("race", event, offsets, clash, writer, clash)
         shadow.reader[cells] = np.where((reader == _NOBODY) | (reader == me), me, _MANY)
+        shadow.loaded[cells] = True
 
     def _shadow_store(self, event: Event, values) -> None:
         me, shadow, offsets, cells = self._touched(event)
