@@ -98,6 +98,8 @@ def _rule(bad: np.ndarray, got: np.ndarray, want: np.ndarray) -> str:
     if int(bad.sum()) < _FEWEST or not np.isfinite(got[bad]).all():
         return ""
     zero = bad & (got == 0)
+    if int(zero.sum()) < _FEWEST:
+        zero[...] = False
     rest = bad & ~zero
     if int(rest.sum()) < _FEWEST:
         return ""
