@@ -17,7 +17,7 @@ from course.build import ROOT
 
 FOLDERS = ("autograder/", "lab_setup/", "notebooks/", "release/")
 FILES = {"LICENSE", "Makefile", "README.md", "requirements.txt"}
-FILES |= {"docs/INTERPRETER.md", "docs/WSL2.md"}
+FILES |= {"docs/INTERPRETER.md", "docs/WSL2.md", "docs/measured/kernels_h200.json"}
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +73,17 @@ def test_documents_that_it_names_are_in_it(unzipped):
         if not path.endswith(".ipynb"):
             for name in re.findall(r"\bdocs/\w+\.md", content):
                 assert name in held, f"{path} sends students to {name}"
+
+
+def test_lesson_11_has_its_figures_and_not_the_kernels_behind_them(unzipped):
+    """It must say so where it cannot measure, and not stop for want of lab_setup/kernels."""
+    program = (
+        "from lab_setup.roofline.ladders import here, stored; from autograder.render.lesson11 "
+        "import Climb; Climb(**stored('matmul', 4096)).start(); print(here('matmul', 4096))"
+    )
+    done = run(unzipped, sys.executable, "-c", program)
+    assert "measured on one NVIDIA H200" in done.stdout, done.stderr
+    assert done.stdout.endswith("None\n")
 
 
 def test_no_solution_and_no_marker_is_in_it(unzipped):

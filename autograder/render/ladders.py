@@ -145,7 +145,7 @@ def ratios(title: str, facts: str, panels: Sequence[Mapping]) -> Figure:
 
 def _panel(axes: Axes, panel: Mapping, looks: dict[str, dict]) -> None:
     places = range(len(panel["sizes"]))
-    heading = textwrap.fill(neutral(panel["title"], 80), 38)
+    heading = textwrap.fill(neutral(panel["title"], 80), 36)
     axes.set_title(heading, fontsize=8.8, color=style.INK)
     axes.axhline(1, color=style.MUTED, linewidth=0.9)
     vendor = dict(fontsize=8, color=style.MUTED, ha="right", va="bottom")

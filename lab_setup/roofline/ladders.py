@@ -14,7 +14,7 @@ from typing import Any
 
 from autograder.records import Rejected
 
-__all__ = ["climbed", "facts_of", "here", "stored"]
+__all__ = ["STORED", "beside", "climbed", "facts_of", "here", "stored"]
 
 STORED = Path(__file__).resolve().parents[2] / "docs/measured/kernels_h200.json"
 
@@ -25,17 +25,34 @@ def stored(name: str, size: int, path: Path | None = None) -> dict[str, Any]:
 
     Raises Rejected with one sentence where it is not among the stored ones.
     """
+    return _told(*_stored("ladder", name, size, path))
+
+
+def beside(name: str, size: int, path: Path | None = None) -> dict[str, float]:
+    """The stored task ``name`` at ``size``: every kernel's speed over that of the last rival.
+
+    Raises Rejected as ``stored`` does.
+    """
+    _, block = _stored("task", name, size, path)
+    times = {timing["name"]: timing["ms"] for timing in block["timings"]}
+    return {label: times[block["rivals"][-1]] / ms for label, ms in times.items()}
+
+
+def _stored(
+    kind: str, name: str, size: int, path: Path | None
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The record and its block."""
     path = path or STORED
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise Rejected(f"The stored measurements, {path.name}, cannot be read: {error}.") from None
-    ladders = [block for block in record["blocks"] if block["kind"] == "ladder"]
-    for block in ladders:
+    blocks = [block for block in record["blocks"] if block["kind"] == kind]
+    for block in blocks:
         if (block["name"], block["size"]) == (name, size):
-            return _told(record, block)
-    known = ", ".join(f"{block['name']} at {block['size']}" for block in ladders)
-    raise Rejected(f"No ladder {name} at {size} is stored; there are {known}.")
+            return record, block
+    known = ", ".join(f"{block['name']} at {block['size']}" for block in blocks)
+    raise Rejected(f"No {kind} {name} at {size} is stored; there are {known}.")
 
 
 def here(name: str, size: int) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ the page.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,9 @@ named and not timed. Figures above the card's roof are refused.
 def write() -> Path:
     """Draws the figures and writes the page. Raises Rejected where the measurements are missing."""
     record = load(STORED)
-    write_all(record, STORED)
-    PAGE.write_text(page(record, load(FITS)), encoding="utf-8")
+    text = page(record, load(FITS))
+    write_all(record, STORED, re.findall(rf"measured/{STORED.stem}_(\w+)\.png", text))
+    PAGE.write_text(text, encoding="utf-8")
     return PAGE
 
 
@@ -100,7 +102,7 @@ def _targets(record: Record) -> Iterator[str]:
         grouped.setdefault(key, []).append(row)
     for (title, own, rival, least, stretch), rows in grouped.items():
         rows.sort(key=lambda row: row["size"])
-        ratios = " · ".join(f"{row['size']}: {_number(row['ratio'])}" for row in rows)
+        ratios = " · ".join(f"{row['size']}: {_number(row['ratio'], 3)}" for row in rows)
         verdicts = {row["verdict"] for row in rows}
         worst = next(v for v in ("not measured", "missed", "met", "stretch") if v in verdicts)
         if worst in ("missed", "not measured"):
@@ -182,5 +184,5 @@ def _triton(record: Record) -> str:
     return record["made"]["versions"]["triton"]
 
 
-def _number(value: float | None) -> str:
-    return f"{value:.2f}" if value else "–"
+def _number(value: float | None, digits: int = 2) -> str:
+    return f"{value:.{digits}f}" if value else "–"

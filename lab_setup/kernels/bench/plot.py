@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +87,15 @@ def _at(block: Mapping) -> tuple[str, int]:
     return block["name"], block["size"]
 
 
-def write_all(record: Mapping[str, Any], source: Path) -> list[Path]:
-    """PNG files beside ``source``, named after it. Raises Rejected where nothing was measured."""
+def write_all(
+    record: Mapping[str, Any], source: Path, only: Collection[str] | None = None
+) -> list[Path]:
+    """PNG files beside ``source``, named after it; ``only`` some of the ``figures``' names. Raises
+    Rejected where nothing was measured."""
     written = []
     for name, figure in figures(record):
+        if only is not None and name not in only:
+            continue
         path = source.with_name(f"{source.stem}_{name}.png")
         path.write_bytes(png(figure))
         written.append(path)
