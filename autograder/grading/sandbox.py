@@ -259,8 +259,7 @@ def bubblewrap() -> tuple[str, ...]:
     return tuple(arguments)
 
 
-_HUGE = "/sys/kernel/mm/transparent_hugepage"  # where the C library reads whether it may use any
-_SYSTEM = ("/usr", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", _HUGE)
+_SYSTEM = ("/usr", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 
 
 def _python() -> set[str]:
@@ -292,10 +291,6 @@ def _environment(package_root: str, base: dict[str, str]) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        # A fork copies the page table of a process that holds torch: fifteen milliseconds by pages
-        # of 4 kB, four by huge ones, in which all objects are when they come from one heap.
-        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-        "PYTHONMALLOC": "malloc",
         # Keep freed memory: a fork that maps and unmaps every array spends its time in page faults.
         "MALLOC_MMAP_THRESHOLD_": "1000000000",
         "MALLOC_TRIM_THRESHOLD_": "1000000000",
