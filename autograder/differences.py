@@ -41,8 +41,10 @@ def told(
     left_out = _left_out(unread)
     some = _examples(bad, got, want, 1 if rule or left_out else 2)
     small = "" if rule else _nearly(bad, got, want)
-    count = f"{int(bad.sum())} of {bad.size} values{of} are wrong{where}"
-    return f"{count}, e.g. {some}.{rule}{left_out}{small}"
+    count = f"{int(bad.sum())} of {bad.size} values{of} are wrong{where}, e.g."
+    if bad.size == 1:
+        count = f"The only value{of} is wrong:"
+    return f"{count} {some}.{rule}{left_out}{small}"
 
 
 # ---------------------------------------------------------------- where

@@ -167,12 +167,17 @@ def _sample(trace: Trace, run: Run, inputs: Sequence[np.ndarray]) -> np.ndarray 
 def _with_idle(exercise: Exercise, case: Case, trace: Trace, run: Run) -> Run:
     """A finding more where work for many programs was given to few, which then cannot race.
 
-    Counted are the programs of one launch that read something of an input, whatever the grid says.
+    Counted are the programs of one launch that read something of an input, whatever the grid says;
+    an input of one number, as a scale is, may be read by programs that do nothing with it.
     """
     least = exercise.programs(case)
     if not least:
         return run
-    inputs = {event.buffer for event in trace.events if isinstance(event, Input)}
+    inputs = {
+        event.buffer
+        for event in trace.events
+        if isinstance(event, Input) and math.prod(event.view.shape) > 1
+    }
     at_work: dict[int, set[int]] = {}
     for touch in run.touches:
         if touch.operation == "load" and touch.view.buffer in inputs:
@@ -180,11 +185,13 @@ def _with_idle(exercise: Exercise, case: Case, trace: Trace, run: Run) -> Run:
             at_work.setdefault(touch.launch, set()).update(busy.tolist())
     most = max(map(len, at_work.values()), default=0)
     findings = run.findings
-    if 0 < most < least:
+    # Too few partial sums are told as such, once the values are known to be right.
+    stored = sum(t.stored for t in run.traffic)
+    if 0 < most < least and stored >= (exercise.stores(case) or 0):
         readers = "1 program reads" if most == 1 else f"{most} programs read"
         findings += (
             Finding(
-                "race",
+                "race" if "races" in exercise.repairs else "interface",
                 f"At most {readers} the inputs in one launch, the exercise asks for at least "
                 f"{least}: work that is done one after the other cannot race, and leaves a card "
                 "idle.",

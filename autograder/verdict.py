@@ -57,6 +57,8 @@ def judge_case(exercise: Exercise, case: Case, run: Run, arguments: tuple) -> Ca
         else:
             missing = {f.kind for f in findings} & {"torch_computed", "unwritten"}
             error, wrong = _compare(exercise, run, expected, allowed)
+            if exercise.about:
+                error = None  # no numbers of a tensor, so no rounding either
             if wrong and exercise.about:
                 outputs = tuple(output.values for output in run.outputs)
                 wrong = replace(wrong, message=exercise.about(arguments, outputs, expected))

@@ -25,7 +25,7 @@ from autograder.records import (
 from autograder.render.explain import NOTES, faults
 from autograder.render.html import verdict_html
 from autograder.render.json import verdict_json
-from autograder.render.neutral import count, neutral, spaced
+from autograder.render.neutral import count, neutral, spaced, unbroken
 from autograder.render.text import WIDTH, hints_text, verdict_text
 from tests.render_records import (
     EXERCISE,
@@ -383,3 +383,10 @@ def test_json_of_a_file_that_never_ran_still_holds_a_fault():
     (fault,) = verdict_json(verdict)["faults"]
     assert fault["kind"] == "interface" and fault["message"] == "s.py does not parse."
     assert verdict_json(unsure())["faults"] == []
+
+
+def test_long_numbers_have_gaps_and_code_has_none():
+    said = unbroken("needs 163840 bytes, offsets 12987…13011 in `x = 163840`, 0.12345678")
+    shown = said.replace("\u202f", " ")
+    assert shown == "needs 163 840 bytes, offsets 12 987…13 011 in `x = 163840`, 0.12345678"
+    assert unbroken("float16 of 1024 at 65504.") == "float16 of 1024 at 65\u202f504."

@@ -15,6 +15,7 @@ from autograder.differences import NARROW
 from autograder.exercises import quiz
 from autograder.floats import rounded
 from autograder.records import FINDING_KINDS, Case, Exercise
+from autograder.render.text import verdict_text
 from tests.submitted import (
     ROOT,
     SUBMISSIONS,
@@ -162,6 +163,36 @@ def test_a_fault_that_is_only_hidden_earns_nothing_though_all_numbers_are_right(
     assert values.status == "not_reached" and "only hidden" in values.note
     free = replace(exercise, repairs=(), compiled=None)
     assert check_functions(free, load_solution(str(path)), cases).points > 0
+
+
+def test_a_length_that_is_a_constant_fails_however_large_the_constant_is(tmp_path):
+    text = (SUBMISSIONS / "wrong" / "08_g_length_as_a_constant.py").read_text()
+    path = tmp_path / "08_g_constant.py"
+    attention = exercises.get("08.g")
+    for length, cases in ((1024, attention.cases), (2048, hidden_cases(NAME, "08.g"))):
+        path.write_text(text.replace("tl.constexpr(64)", f"tl.constexpr({length})"))
+        result = check_functions(replace(attention, compiled=None), load_solution(str(path)), cases)
+        assert [r.case.label for r in result.cases if r.findings] == [cases[-1].label]
+
+
+def said(name: str) -> str:
+    """What the check tells on a submission, without the proof of compilation."""
+    path = SUBMISSIONS / "wrong" / f"{name}.py"
+    return verdict_text(judged(path, proof=False), exercise_of(path))
+
+
+def test_questions_fit_the_mistake_that_is_there():
+    for mistake in ("g_length_of_one_block", "g_values_by_the_queries_rows"):
+        text = " ".join(said(f"08_{mistake}").split())
+        assert "One block of tokens comes out right" in text, mistake
+        assert "load at all" not in text, mistake
+    assert "load at all" in " ".join(said("08_g_only_the_length").split())
+    assert "a cell of its own" in " ".join(said("08_h_row_sums_added_atomically").split())
+
+
+def test_one_number_and_one_lane_are_told_in_the_singular():
+    text = " ".join(said("08_d_as_given").split())
+    assert "The only value is wrong: [0] is" in text and "1 of 1" not in text
 
 
 def test_programs_count_where_they_read_whatever_the_grid_says():

@@ -18,6 +18,7 @@ from autograder.grading.runs import run_from_json, run_to_json
 from autograder.ir.compile import compile_all
 from autograder.judging import inputs_of
 from autograder.records import FINDING_KINDS, Case, Tensor
+from autograder.render.text import verdict_text
 from autograder.solutions import load_solution
 from autograder.trace.plain import run_plain
 from autograder.trace.record import record
@@ -87,6 +88,22 @@ def test_a_sum_that_is_not_split_has_right_numbers_and_loses_points_by_its_store
     finding = judged(path, long, proof=False).findings[0]
     assert "SPLIT_K=2" in finding.message and "store 1024 of them" in finding.message
     assert judged(path, short, proof=False).verdict == "pass"  # a split may have nothing to do
+
+
+def test_a_first_split_that_does_it_all_is_not_split_though_every_split_adds_something():
+    """The scales are read by all of them: a program counts where it reads a or b."""
+    path = SUBMISSIONS / "wrong" / "09_fp8_splitk_first_split_does_it_all.py"
+    finding = judged(path, cases_of("positive numbers"), proof=False).findings[0]
+    assert finding.kind == "interface" and "asks for at least 4" in finding.message
+    result = judged(path, hidden_cases(NAME, GEMM.id), proof=False)
+    assert [r.case.label for r in result.cases if r.findings] == ["eight splits"]
+
+
+def test_a_rule_that_keeps_the_wrong_ones_is_told_no_rounding():
+    path = SUBMISSIONS / "wrong" / "09_prune_as_given.py"
+    text = verdict_text(judged(path), PRUNE)
+    assert "drops every configuration" in text and "rounding" not in text
+    assert "32 768 bytes" in " ".join(text.split())
 
 
 def test_a_race_names_the_output_and_the_atomic_version_differs_by_one_word():

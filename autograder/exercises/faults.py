@@ -292,6 +292,7 @@ ATTENTION = (
     _attention("large scores", 1, 1, 70, 32, fill="times_eight"),
     _attention("float16", 1, 2, 50, 64, "float16"),
     _attention("bfloat16", 1, 1, 100, 32, "bfloat16"),
+    _attention("a long text", 1, 1, 1100, 16),
 )
 
 SPLIT_K = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from autograder.exercises import faults
 from autograder.exercises.quiz import quiz
-from autograder.records import Exercise
+from autograder.records import Clue, Exercise
 
 
 def _points(fault: str) -> dict[str, float]:
@@ -118,8 +118,9 @@ C = Exercise(
     ),
     notes=_NOTES
     | {
-        "out_of_bounds": "How far is it in memory from the beginning of one row of this tensor to "
-        "the beginning of the next? The shape does not say; what of a tensor does?",
+        "out_of_bounds": "Where a row ends is for the mask to say. How far it is in memory from "
+        "the beginning of one row to the beginning of the next, the shape does not say: what of a "
+        "tensor does?",
         "values": "If row 0 is right and later ones are not: at which offset does row 1 of x "
         "begin, and at which one row 1 of the result?",
         "traffic": "x, the result, and the bias once for each row. Who makes a copy of x? A kernel "
@@ -252,8 +253,17 @@ G = Exercise(
         "out_of_bounds": "Keys end at T, and the last block of them does not. Which load has no "
         "mask for that?",
         "compile": "Triton compiles what stands in the kernel: names that nobody passes to it do "
-        "not exist there.",
+        "not exist there. Which of its arguments already says what this name should?",
     },
+    clues=(
+        Clue(
+            "values",
+            "a ragged length",
+            "one block",
+            "One block of tokens comes out right, several do not. Along which keys does the loop "
+            "walk, and has v the addresses and the mask of the same keys as k in each step?",
+        ),
+    ),
 )
 
 H = Exercise(
@@ -286,8 +296,8 @@ H = Exercise(
         "of them stores, and which cells does each store at all?",
         "unwritten": "acc is a tile of BLOCK_M × BLOCK_N. What shape is stored, and which cells of "
         "the result does it cover?",
-        "values": "Take K = 3 and SPLIT_K = 2: which k belong to split 0, which to split 1, and "
-        "does each k belong to exactly one?",
+        "values": "Does each element of the tile acc reach a cell of its own? If so, take K = 3 "
+        "and SPLIT_K = 2: which k belong to split 0, which to split 1, and each to one only?",
         "uninitialised": "An atomic add reads the cell too. What does it hold at first?",
         "torch_computed": "The partial results have to be added by a kernel.",
         "traffic": "Tiles of 32 × 32 or more; every split reads its own part of K only.",

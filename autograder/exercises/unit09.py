@@ -72,6 +72,12 @@ def _fp8_stores(case: Case) -> int | None:
     return s["SPLIT_K"] * s["M"] * s["N"] if long else None
 
 
+def _fp8_programs(case: Case) -> int:
+    """SPLIT_K programs that read a and b, where K is long enough for every split."""
+    s = case.sizes
+    return s["SPLIT_K"] if s["K"] >= s["SPLIT_K"] * _LONGEST_STEP else 0
+
+
 def _gemm(label: str, M: int, N: int, K: int, SPLIT_K: int, **more) -> Case:
     return Case(label, {"M": M, "N": N, "K": K, "SPLIT_K": SPLIT_K, **more})
 
@@ -144,7 +150,7 @@ def _needs(tuning: Mapping) -> list[int]:
 
 def _told(config: Mapping[str, Any], needs: int) -> str:
     blocks = ", ".join(f"{name}={value}" for name, value in config["kwargs"].items())
-    return f"{blocks}, num_stages={config['num_stages']}, which needs {needs:,} bytes"
+    return f"{blocks}, num_stages={config['num_stages']}, which needs {needs} bytes"
 
 
 def _drive_prune(solution: dict, arguments: tuple) -> tuple[np.ndarray]:
@@ -177,7 +183,7 @@ def _about_prune(arguments: tuple, outputs: tuple, expected: tuple) -> str:
     fits = "that fits" if want[i] else "that does not fit"
     return (
         f"prune decides {wrong.size} of {want.size} configurations otherwise than the compiler: it "
-        f"{did} {config}, and {fits} into {LIMIT:,}."
+        f"{did} {config}, and {fits} into {LIMIT}."
     )
 
 
@@ -226,6 +232,7 @@ FP8_SPLITK = Exercise(
     tolerance=_fp8_tolerance,
     limit=_fp8_limit,
     stores=_fp8_stores,
+    programs=_fp8_programs,
     outputs=_matrix,
     limit_text="M·N·K·(1/16 + 1/32) + (2·SPLIT_K + 1)·M·N",
     compiled=_COMPILED,
@@ -254,7 +261,7 @@ FP8_SPLITK = Exercise(
         "traffic": "A tile of 16 × 32 reads 48 numbers a step of depth 1, whoever takes the step. "
         "Which number is read by two splits, or in tiles that are smaller?",
         "values": "Does it come out right with SPLIT_K = 1? If so, look at which steps each split "
-        "takes. If not: scales, masks in K, the type of the sum.",
+        "takes. If not: strides, scales, masks in K, the type of the sum.",
         "torch_computed": "Sums of partial sums and products with scales are arithmetic too: they "
         "belong in a kernel, the first or a second one.",
         "compile": "",
@@ -274,8 +281,8 @@ FP8_SPLITK = Exercise(
             "values",
             "whole steps",
             "no split",
-            "It is right with SPLIT_K = 1 and wrong with 4. Which steps does each split take, and "
-            "do all their sums arrive in the result?",
+            "It is right with SPLIT_K = 1 and wrong with 4. Which steps does each split take, do "
+            "all their sums arrive in the result, and is each of them scaled, once by each scale?",
         ),
     ),
     in_place=True,
@@ -314,7 +321,7 @@ PRUNE = Exercise(
         "torch_computed": "",
         "compile": "",
         "interface": "Triton calls prune(configs, named_args, **kwargs) and tunes what comes back: "
-        "a list of some of these configs.",
+        "a list of some of these configs. What a config lacks the launch gives: look in kwargs.",
     },
 )
 

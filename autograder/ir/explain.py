@@ -60,8 +60,8 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"Input shapes should have M >= (\d+), N >= (\d+) and K >= (\d+)",
-        r"tl.dot needs blocks of at least M \1, N \2, K \3 here; 16 on every side works anywhere. "
-        "Use larger tiles and masks.",
+        r"tl.dot needs blocks of at least M \1, N \2, K \3 here; 16 in M and N, and 16 in K (32 in "
+        "eight bits), work anywhere. Use larger tiles and masks.",
     ),
     (
         r"must have equal reduction dimensions|First input shape .* second input shape",

@@ -167,14 +167,17 @@ class Faults:
 
     def _say_uninitialised(self, argument, line, fault):
         s = fault.story
-        place = f"(program {self.program_text(fault.program)}, line {line}: offsets {s['where']})"
+        one = s["lanes"] == 1
+        lanes = "1 lane" if one else f"{s['lanes']} lanes"
+        offsets = f"offset{'s' * (not one)} {s['where']}"
+        place = f"(program {self.program_text(fault.program)}, line {line}: {offsets})"
         if s.get("atomic"):
             return (
-                f"atomic on {argument}: {s['lanes']} lanes update memory that nobody has written "
+                f"atomic on {argument}: {lanes} update{one * 's'} memory that nobody has written "
                 f"{place}. What must stand there before the first update?"
             )
         return (
-            f"load from {argument}: {s['lanes']} lanes read memory that nobody has written {place}."
+            f"load from {argument}: {lanes} read{one * 's'} memory that nobody has written {place}."
         )
 
     def _say_torch_computed(self, argument, line, fault):

@@ -50,9 +50,13 @@ def spaced(number: int, gap: str = " ") -> str:
 
 
 def unbroken(text: str) -> str:
-    """``text`` with the gaps between thousands narrow and fixed, so that no line ends in a
-    number."""
-    return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\u202f", text)
+    """``text`` with the gaps of ``spaced`` between thousands, but narrow and fixed, so that no line
+    ends in a number. What stands in backticks is code and stays as it is."""
+    parts = text.split("`")
+    for i in range(0, len(parts), 2):
+        long = re.sub(r"(?<![\w.])\d{5,}(?!\w|\.\d)", lambda m: spaced(int(m[0])), parts[i])
+        parts[i] = re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\u202f", long)
+    return "`".join(parts)
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -189,6 +189,7 @@ def _key(figure: Figure, shapes: Mapping[str, str], measured: bool) -> None:
 def _points(axes: Axes, placed: list[Placed], low: float, high: float) -> None:
     """Markers, and labels below the roof that keep clear of one another."""
     middle = np.sqrt(low * high)
+    late = low * (high / low) ** 0.9  # a label in the middle would leave the axes
     taken: list[tuple[float, float]] = []
     for x, y, label, hollow in sorted(placed, key=lambda point: (point[0], -point[1])):
         fill = "none" if hollow else style.OUTSIDE
@@ -201,8 +202,8 @@ def _points(axes: Axes, placed: list[Placed], low: float, high: float) -> None:
             place /= 1.25
         taken.append((x, place))
         where = (x * 1.2 if beside else x, place)
-        axes.annotate(
-            label, (x, y), where, ha="left" if beside else "center", va="center", fontsize=8.8
-        )
+        ha = "left" if beside else "right" if x > late else "center"
+        where = (high / 1.08, place) if ha == "right" else where
+        axes.annotate(label, (x, y), where, ha=ha, va="center", fontsize=8.8)
     bottom, top = axes.get_ylim()
     axes.set_ylim(min([bottom] + [place / 1.6 for _, place in taken]), top)

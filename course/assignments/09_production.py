@@ -96,8 +96,8 @@ configurations that are worth a try.
 - `named_args` holds the arguments of the launch by the kernel's names: tensors `a_ptr`, `b_ptr`, `c_ptr`, numbers `M`,
   `N`, `K`. `kwargs` holds what the launch gives by keyword: a block size may stand there in place of the config.
 - Return a list of exactly those configurations of the matmul kernel of unit 05 that fit an RTX 4080: at most 101 376
-  bytes of shared memory a block, by the compiler's own figures. Their order is free. `a` and `b` have numbers of 1, 2 or 4
-  bytes; the result is float32.
+  bytes of shared memory a block, by the compiler's own figures. Their order is free. `a` and `b` are of one type, whose
+  numbers have 1, 2 or 4 bytes; the result is float32.
 
 The rule below looks as such rules do where they are published, and drops every one of its own configurations.
 **Predict** what the autotuner does with an empty list, read what it says, then repair the rule. Four things

@@ -18,6 +18,7 @@ print(versions())
 
 # %%
 import inspect
+import os
 import statistics
 import tempfile
 import time
@@ -69,7 +70,8 @@ timeline(
 
 # %% [markdown]
 r"""
-Small kernels wait for the host, large ones make the host wait. **Predict:** a stopwatch starts before one call of add and stops
+Small kernels wait for the host, large ones make the host wait. (The first add of a row is longer than the others; the reason
+comes in a moment.) **Predict:** a stopwatch starts before one call of add and stops
 behind it. How does what it shows grow with n?
 """
 
@@ -366,6 +368,7 @@ def naive(x):
 
 def profiled(function, on_card=False):
     """Name, calls and µs of all that one call runs, the longest first."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's notes on itself are not wanted
     kind = torch.profiler.ProfilerActivity.CUDA if on_card else torch.profiler.ProfilerActivity.CPU
     function()  # what is compiled or loaded by the first call is not wanted
     with torch.profiler.profile(activities=[kind]) as profile:

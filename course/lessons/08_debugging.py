@@ -70,7 +70,7 @@ Read the finding from left to right, since each word answers a question:
 | words | question |
 |---|---|
 | load from `x_ptr` | which operation, on which argument? |
-| 3 of 8 lanes past the end | what is wrong with how many lanes of the block? (*before the start* and *outside*, between the rows of a padded tensor, are others) |
+| 3 of 8 lanes past the end | what is wrong with how many lanes of the block? With a mask it says *unmasked lanes*: those that the mask lets through. (*before the start* and *outside*, between the rows of a padded tensor, are others) |
 | program 0 | which program is the first that does it? Take this one for your calculation by hand |
 | line 4 | which line of the cell, counted from its first line? |
 | offsets 5…7, `x_ptr` has 5 elements | which addresses, and what would have been right? |
@@ -507,12 +507,12 @@ elements are wrong, in blocks of four.
 x = torch.arange(1.0, 11) ** 2
 wanted = reference(x)
 record = interpret(differences_kernel)[(3,)](x, x, 10, BLOCK_SIZE=4)
-print("right:", torch.equal(x.double(), wanted))
-print("✗", record.findings[0].message)
+print("wrong:", (x != wanted).nonzero().flatten().tolist())
+print("✗", *(f.message for f in record.findings if f.kind == "race"))
 
 # %% [markdown]
 r"""
-None, here: all programs have loaded before one stores. The finding does not depend on that. Element 3 belongs to program 0,
+None, here, once the line above is mended: all programs have loaded before one stores. The finding does not depend on that. Element 3 belongs to program 0,
 and program 1 reads it as a neighbour: who is first? In Triton's interpreter program 0 has ended by then:
 """
 

@@ -236,7 +236,7 @@ def call(bm, bn, bk, warps, stages):
 
 one_step = (64 * 64 + 64 * 64) * 2
 for stages, f in enumerate(facts_of(tile_kernel, [call(64, 64, 64, 4, s) for s in range(1, 6)]), 1):
-    print(f"{stages} stages: {f.shared:6,} bytes, {f.shared / one_step:g} × the two tiles of a step")
+    print(f"num_stages={stages}: {f.shared:6,} bytes, {f.shared / one_step:g} × the two tiles of a step")
 
 # %% [markdown]
 r"""
