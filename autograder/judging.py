@@ -79,6 +79,7 @@ def judge_traces(
                         budget=budget,
                     )
                     run = _with_idle(exercise, case, trace, run)
+                    run = _with_gaps(exercise, case, trace, run)
                 result = judge_case(exercise, case, run, arguments)
                 if number and result.findings:
                     result = replace(
@@ -198,6 +199,23 @@ def _with_idle(exercise: Exercise, case: Case, trace: Trace, run: Run) -> Run:
             ),
         )
     return replace(run, findings=findings, touches=())
+
+
+def _with_gaps(exercise: Exercise, case: Case, trace: Trace, run: Run) -> Run:
+    """A finding more where the exercise asks for a contiguous result and another one came back."""
+    pairs = zip(trace.outputs, exercise.outputs(case), strict=False)
+    for output, asked in pairs if exercise.contiguous else ():
+        if not isinstance(output, View) or output.shape != asked.shape or 0 in asked.shape:
+            continue  # told elsewhere, or nothing to lay out
+        wanted = _layout(asked)[1]
+        steps = zip(asked.shape, output.strides, wanted, strict=True)
+        if any(n > 1 and step != want for n, step, want in steps):
+            said = (
+                f"{exercise.names[0]} returned a tensor with strides {output.strides}; the "
+                f"exercise asks for a contiguous one, with strides {wanted}."
+            )
+            run = replace(run, findings=(*run.findings, Finding("interface", said)))
+    return run
 
 
 def _fits(trace: Trace, arguments: Sequence) -> None:

@@ -395,6 +395,7 @@ class Exercise:
       sizes say ``counted`` is there for that: addresses are followed, values are not computed.
     * ``repairs``: where the fault shows that is to be repaired, or what hides it, as aspects, in an
       exercise that hands out a broken kernel: a case that fails one of them earns nothing.
+    * ``contiguous``: the result lies in memory without gaps, whatever the inputs do.
     * ``programs(case)``: how many programs of one launch must read from the inputs, at least; or 0.
     * ``level``: the step of an assignment that is climbed in levels, e.g. ``"Boss"``.
     * ``machine``: ``"triton"`` (recorded and interpreted), ``"numpy"`` (plain Python: unit 01 and
@@ -423,6 +424,7 @@ class Exercise:
     backward: bool = False
     order: ProgramOrder | None = None
     repairs: tuple[str, ...] = ()
+    contiguous: bool = False
     programs: Callable[[Case], int] = lambda case: 0
     compiled: Case | None = None  # the case whose blocks and dtype the compile proof grades
     notes: Mapping[str, str] = field(default_factory=dict)  # finding kind -> what to look at

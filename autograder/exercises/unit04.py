@@ -224,6 +224,7 @@ RMSNORM = Exercise(
     limit=_reads_and_writes(3),
     outputs=_matrix,
     limit_text="3MN",
+    contiguous=True,
     compiled=_case("compiled", 16, 896, "bfloat16"),
     hints=(
         "One program, one row, as in softmax. Which single number does a row need before its "
@@ -253,6 +254,7 @@ LAYERNORM = Exercise(
     limit=_reads_and_writes(4),
     outputs=_matrix,
     limit_text="4MN",
+    contiguous=True,
     compiled=_case("compiled", 16, 896, "bfloat16"),
     hints=(
         "Blocks have 128 lanes or more. Try it on a row of 128 ones and twos, then on one of 127. "

@@ -107,6 +107,7 @@ C = Exercise(
     limit=faults.bias_limit,
     outputs=faults.of_length("M", "N"),
     limit_text="3MN",
+    contiguous=True,
     compiled=faults.STRIDE[0],
     hints=(
         "Take a matrix of width 5 whose rows begin 8 elements apart. At which offset does row 1 "
