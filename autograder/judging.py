@@ -187,12 +187,12 @@ def _with_idle(exercise: Exercise, case: Case, trace: Trace, run: Run) -> Run:
     most = max(map(len, at_work.values()), default=0)
     findings = run.findings
     # Too few partial sums are told as such, once the values are known to be right.
-    stored = sum(t.stored for t in run.traffic)
-    if 0 < most < least and stored >= (exercise.stores(case) or 0):
+    sums, stored = exercise.stores(case), sum(t.stored for t in run.traffic)
+    if 0 < most < least and stored >= (sums or 0):
         readers = "1 program reads" if most == 1 else f"{most} programs read"
         findings += (
             Finding(
-                "race" if "races" in exercise.repairs else "interface",
+                "race" if sums is None else "interface",
                 f"At most {readers} the inputs in one launch, the exercise asks for at least "
                 f"{least}: work that is done one after the other cannot race, and leaves a card "
                 "idle.",

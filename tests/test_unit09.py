@@ -96,7 +96,7 @@ def test_a_first_split_that_does_it_all_is_not_split_though_every_split_adds_som
     finding = judged(path, cases_of("positive numbers"), proof=False).findings[0]
     assert finding.kind == "interface" and "asks for at least 4" in finding.message
     result = judged(path, hidden_cases(NAME, GEMM.id), proof=False)
-    assert [r.case.label for r in result.cases if r.findings] == ["eight splits"]
+    assert "eight splits" in [r.case.label for r in result.cases if r.findings]
 
 
 def test_a_rule_that_keeps_the_wrong_ones_is_told_no_rounding():
