@@ -16,6 +16,7 @@ from autograder.records import (
     Verdict,
     View,
 )
+from autograder.render.neutral import unbroken
 
 
 def vector(n=98432, block=1024, programs=range(97), mask=False, operation="load", argument="x"):
@@ -118,3 +119,8 @@ def unsure() -> Verdict:
     result = CaseResult(LESSON, "could_not_check", (), message=message)
     states = dict.fromkeys(EXERCISE.points, "could_not_check")
     return Verdict("02.add", "could_not_check", aspects(**states), (), (result,), message=message)
+
+
+def shown(message: str) -> str:
+    """A message as pages show it: long numbers with gaps, whatever the gap's width."""
+    return unbroken(message).replace("\u202f", " ")

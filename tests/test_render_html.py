@@ -26,7 +26,7 @@ from autograder.render.html import (
     verdict_html,
 )
 from autograder.render.text import verdict_text
-from tests.render_records import EXERCISE, LESSON, OUTSIDE, failed, passed, unsure, vector
+from tests.render_records import EXERCISE, LESSON, OUTSIDE, failed, passed, shown, unsure, vector
 
 EVIL = '<script>alert(1)</script>"\' onload="x" </div></p> &amp; $x_1$ \u202e\x1b[31m'
 
@@ -139,7 +139,7 @@ def test_the_report_says_what_the_text_says():
         "6 of 8 points",
         "on 1 of 2 cases",
         "add_kernel, line 7 · case “the lesson's length”",
-        OUTSIDE.message,
+        shown(OUTSIDE.message),
         EXERCISE.notes["out_of_bounds"],
         "moved 295 296 elements = 3.00 n; limit 3n + 5 %",
         "26 registers a thread",
@@ -178,7 +178,7 @@ def test_a_picture_that_fails_leaves_the_verdict_standing(monkeypatch):
     assert "The picture could not be drawn: no <room>." in page.text
     with pytest.warns(RuntimeWarning, match="no <room>"):
         assert picture(failed()) is None
-    assert OUTSIDE.message in page.text
+    assert shown(OUTSIDE.message) in page.text
 
 
 def _luminance(colour: str) -> float:

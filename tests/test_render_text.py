@@ -36,6 +36,7 @@ from tests.render_records import (
     aspects,
     failed,
     passed,
+    shown,
     unsure,
 )
 
@@ -105,7 +106,7 @@ def test_a_finding_says_what_where_why_and_what_to_look_at():
     (block,) = blocks(verdict_text(failed(), EXERCISE))
     assert block[0] == "✗ bounds · add_kernel, line 7 · case “the lesson's length”"
     said = " ".join(line.strip() for line in block[1:])
-    assert said == f"{OUTSIDE.message} {EXERCISE.notes['out_of_bounds']}"
+    assert said == f"{shown(OUTSIDE.message)} {EXERCISE.notes['out_of_bounds']}"
 
 
 @pytest.mark.parametrize("length", [10, 300, 600, 5000])
@@ -386,7 +387,6 @@ def test_json_of_a_file_that_never_ran_still_holds_a_fault():
 
 
 def test_long_numbers_have_gaps_and_code_has_none():
-    said = unbroken("needs 163840 bytes, offsets 12987…13011 in `x = 163840`, 0.12345678")
-    shown = said.replace("\u202f", " ")
-    assert shown == "needs 163 840 bytes, offsets 12 987…13 011 in `x = 163840`, 0.12345678"
+    said = shown("needs 163840 bytes, offsets 12987…13011 in `x = 163840`, 0.12345678")
+    assert said == "needs 163 840 bytes, offsets 12 987…13 011 in `x = 163840`, 0.12345678"
     assert unbroken("float16 of 1024 at 65504.") == "float16 of 1024 at 65\u202f504."
