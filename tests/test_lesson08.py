@@ -55,7 +55,7 @@ def pages(tmp_path_factory) -> tuple[str, str]:
         "n = 10  x.........\n",
         "[-1  0  1  2] [ True  True  True  True]",
         "n = 10  ..........  []",
-        "right: True\n✗ race on out_ptr: program 0 writes to element 3",
+        "wrong: []\n✗ race on out_ptr: program 0 writes to element 3",
         "tensor([ 1.,  3.,  5.,  7., 18., 11., 13., 15., 66., 19.])",
         "x_ptr   1999 loaded, 0 stored, 1 lanes off",
     ],
