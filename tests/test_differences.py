@@ -106,7 +106,7 @@ def test_infinities_and_nan_do_no_harm():
 
 def test_one_number_and_a_scalar():
     assert told(np.array(True), np.array(1.0), np.array(2.0)) == (
-        "1 of 1 values are wrong (every one), e.g. [0] is 1, should be 2."
+        "The only value is wrong: [0] is 1, should be 2."
     )
     assert " values of lse are" in told(np.array([True]), np.ones(1), np.zeros(1), " of lse")
 
