@@ -254,7 +254,8 @@ NUMPY_ATTACKS = {
     ),
     "forged_outputs": (
         "import autograder.grading.runs as r\n"
-        "r.run_to_json = lambda run: dict(outputs=[], findings=[], traffic=[], warnings=[])\n"
+        "keys = 'outputs', 'findings', 'traffic', 'warnings', 'changed'\n"
+        "r.run_to_json = lambda run: {key: [] for key in keys}\n"
         "def add_kernel(pid, x, y, out, n, BLOCK): pass"
     ),
     "pickled_output": (

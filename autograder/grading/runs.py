@@ -16,7 +16,7 @@ _LARGEST = 1 << 53
 
 
 def run_to_json(run: Run) -> dict[str, Any]:
-    """Outputs, findings, traffic and warnings of a run; pictures stay behind."""
+    """Outputs, findings, traffic, warnings and changed inputs; pictures stay behind."""
     return {
         "outputs": [to_npy(output.values) for output in run.outputs],
         "findings": [
@@ -33,6 +33,7 @@ def run_to_json(run: Run) -> dict[str, Any]:
         ],
         "traffic": [t.__dict__ for t in run.traffic[:_MOST]],
         "warnings": list(run.warnings[:10]),
+        "changed": list(run.changed[:_MOST]),
     }
 
 
@@ -45,6 +46,7 @@ def run_from_json(data: Any) -> Run:
             findings=tuple(_finding(f) for f in _list(data["findings"])),
             traffic=tuple(_traffic(t) for t in _list(data["traffic"])),
             warnings=tuple(_text(w) for w in _list(data["warnings"])),
+            changed=tuple(_text(name, 80) for name in _list(data["changed"])),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise Rejected("What the functions returned could not be read.") from None
