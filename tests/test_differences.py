@@ -108,7 +108,8 @@ def test_one_number_and_a_scalar():
     assert told(np.array(True), np.array(1.0), np.array(2.0)) == (
         "The only value is wrong: [0] is 1, should be 2."
     )
-    assert "The only value of lse is wrong" in told(np.array([True]), np.ones(1), np.zeros(1), " of lse")
+    one = told(np.array([True]), np.ones(1), np.zeros(1), " of lse")
+    assert "The only value of lse is wrong" in one
 
 
 # ---------------------------------------------------------------- what nobody read
