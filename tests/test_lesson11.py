@@ -20,7 +20,7 @@ from tests.lesson_pages import cells_of, said_in, shown
 
 NAME = "11_from_right_to_fast"
 CELLS = cells_of(NAME)
-LADDERS = (("matmul", 4096), ("softmax", 256))
+LADDERS = (("matmul", 4096), ("softmax", 256), ("flash", 8192))
 STEPS = [
     (name, label)
     for source in CELLS
@@ -97,15 +97,40 @@ def test_the_prose_agrees_with_the_stored_figures():
     assert all(step["gain"] < 1.03 for step in long["steps"] if step["gain"])
 
 
+def test_the_prose_on_attention_agrees_with_the_stored_figures(printed):
+    gains = {step["label"]: step["gain"] for step in stored("flash", 8192)["steps"]}
+    counted = re.findall(r"gain: H200 (\d\.\d+)", printed)
+    steps = ("exp2", "no bounds masks", "split loop")
+    for step, promised in zip(steps, counted, strict=True):
+        assert gains[step] > float(promised) + 0.03  # each gave more
+    assert abs(gains["longest rows first"] - 1) < 0.03 and gains["tuned"] < 0.97
+
+
 def test_programs_of_short_rows_start_nearly_one_a_cycle(printed):
     rates = [float(x) for x in re.findall(r"µs: (\d\.\d+) a cycle", printed)]
     assert len(rates) == 3 and 0.7 < rates[0] < 1 and max(rates[1:]) < 0.2
+
+
+def test_what_a_score_costs_depends_on_the_card(printed):
+    cycles = re.findall(r"(\d+) cycles in tensor cores, +(\d+) in exp.*, +(\d+) in ten", printed)
+    (h200, rtx) = (tuple(map(int, row)) for row in cycles)
+    assert h200[2] > max(h200[:2]) and rtx[0] > sum(rtx[1:])
+
+
+def test_few_blocks_need_the_causal_mask(printed):
+    assert "128 of 8,256 blocks lie on the diagonal: 1.6%" in printed
+
+
+def test_the_schedules_of_the_text_come_in_their_order(printed):
+    shares = [float(x) for x in re.findall(r"(1\.\d+) of the time that no schedule", printed)]
+    assert len(shares) == 3 and shares == sorted(shares, reverse=True) and shares[2] >= 1
 
 
 def test_the_table_tells_the_cards_apart(printed):
     assert re.search(r"128×128×32 +yes +yes", printed)
     assert re.search(r"descriptors +– +yes", printed)
     assert re.search(r"one division +yes +yes", printed)
+    assert re.search(r"split loop +yes +yes", printed)
 
 
 # ------------------------------------------------------------------ the climb itself

@@ -3,8 +3,9 @@ r"""
 # Lesson 11 · From right to fast
 
 Your kernels are right, in bounds, and move what theory says. How fast are they, and what would make them faster? This lesson
-climbs two **ladders**: from the matmul of unit 05 to one that keeps up with cuBLAS, and from the softmax of unit 03 to one that
-keeps up with a copy. Each step changes one thing. You predict what it is worth, then you see what was measured.
+climbs **ladders**: from the matmul of unit 05 to one that keeps up with cuBLAS, from the softmax of unit 03 to one that keeps up
+with a copy, and from the attention of unit 06 to one beside cuDNN. Each step changes one thing. You predict what it is worth,
+then you see what was measured.
 
 You bring lessons 03, 05, 06 and 07, and your own solution of the boss.
 
@@ -17,6 +18,8 @@ from lab_setup.roofline.measure import versions
 print(versions())
 
 # %%
+import heapq
+
 import numpy as np
 
 from autograder.ir.cards import card
@@ -310,11 +313,182 @@ r"""
 Only the step with fewer programs counts, and it counts for more than its reason promised. With rows of 4096 numbers programs are
 few from the beginning: there the plain solution stands beside the copy, and the same steps gain next to nothing.
 
+## FlashAttention, T = 8192, D = 64, causal
+
+The plain solution of unit 06, in blocks of 64 × 64, against cuDNN and FlashAttention-2 (both CUDA C++).
+"""
+
+# %%
+flash = Climb(**stored("flash", 8192))
+flash.start()
+
+# %% [markdown]
+r"""
+### What one score costs
+
+Every score $S_{ij}$ takes 4 D operations on tensor cores, two products. It also takes an exponential and a handful of plain
+instructions. Each has units of its own. In one cycle one multiprocessor does, by NVIDIA's programming guide:
+
+| | tensor cores, bf16 | plain instructions | exponentials |
+|---|---|---|---|
+| H200 (9.0) | 4096 FLOP | 128 | 16 |
+| RTX 4080 (8.9) | 512 FLOP | 128 | 16 |
+
+**Predict:** what takes longest for one score on an H200?
+"""
+
+# %%
+RATES = {"H200": (4096, 128, 16), "RTX 4080": (512, 128, 16)}
+
+
+def per_score(card, instructions, D=64):
+    """Cycles of tensor cores, exponentials and plain instructions for 1000 scores."""
+    dot, plain, special = RATES[card]
+    return 1000 * 4 * D / dot, 1000 / special, 1000 * instructions / plain
+
+
+for name in RATES:
+    print(f"{name:9}" + "{:5.0f} cycles in tensor cores, {:3.0f} in exponentials, {:3.0f} in ten plain instructions".format(*per_score(name, 10)))
+
+# %% [markdown]
+r"""
+The ten plain instructions! On an H200 the products are so fast that the softmax between them is the larger part; on an RTX 4080
+the products rule. So the same step is worth more on one card than on the other. Here is what a score goes through in the plain
+kernel, counted by hand, and which step drops what:
+"""
+
+# %%
+INSTRUCTIONS = {
+    "plain": ["· scale", "col < T?", "col ≤ row?", "both?", "score or −∞", "maximum", "− maximum", "· log₂e", "sum", "to bfloat16"],
+    "exp2": ["col < T?", "col ≤ row?", "both?", "score or −∞", "maximum", "· factor − maximum", "sum", "to bfloat16"],
+    "no bounds masks": ["col ≤ row?", "score or −∞", "maximum", "· factor − maximum", "sum", "to bfloat16"],
+    "split loop": ["maximum", "· factor − maximum", "sum", "to bfloat16"],
+}
+before = dict.fromkeys(RATES, None)
+for step, instructions in INSTRUCTIONS.items():
+    words = []
+    for name in RATES:
+        now = sum(per_score(name, len(instructions)))  # as if nothing ran at the same time
+        words.append(f"{name} {before[name] / now:.2f}" if before[name] else name)
+        before[name] = now
+    print(f"{step:16} {len(instructions):2} plain instructions a score; gain: {', '.join(words)}")
+
+# %% [markdown]
+r"""
+This counts as if one thing happened after the other. Is that too much or too little? If exponentials ran while the tensor cores
+multiply, the sum would be shorter and a saved instruction a larger share of it; or none, if it was hidden.
+
+### Powers of two
+
+The card computes $2^x$; `tl.exp(x)` is `tl.exp2(x * 1.4427)`. With $\log_2 e$ put into the scale, one multiply-add prepares the
+exponent. **Predict:** is the result the same, bit by bit?
+"""
+
+# %%
+x = np.linspace(-20, 0, 5, dtype=np.float32)
+log2e = np.float32(1 / np.log(2))
+print("exp(x) / 2^(x log₂e) − 1:", np.exp(x) / np.exp2(x * log2e) - 1)
+
+# %%
+flash.step("exp2", guess=None)
+
+# %% [markdown]
+r"""
+The last digits differ, as they do between any two orders of rounding; a tolerance derived from the type forgives that.
+
+### No bounds masks
+
+T = 8192 is a multiple of 64, so `cols < T` always holds. The host knows that before it launches, and may choose a version of
+the kernel without. A ragged T gets the other version.
+"""
+
+# %%
+flash.step("no bounds masks", guess=None)
+
+# %% [markdown]
+r"""
+### Split the loop
+
+This was the harder thing of lesson 06. Blocks left of the diagonal are seen whole. **Predict:** how many of the blocks that are
+computed need the causal mask at all?
+"""
+
+# %%
+blocks = 8192 // 64
+computed = blocks * (blocks + 1) // 2
+print(f"{blocks} of {computed:,} blocks lie on the diagonal: {blocks / computed:.1%}")
+
+# %%
+flash.step("split loop", guess=None)
+
+# %% [markdown]
+r"""
+### Longest rows first
+
+The last block of queries has 128 times the work of the first, and programs start in the order of their ids. If the long ones
+start last, multiprocessors stand idle at the end. How long? Here is the schedule: whoever is free takes the next program.
+"""
+
+# %%
+def finish(lengths, places):
+    """When the last of these programs ends, if each starts as soon as one of the places is free."""
+    free = [0] * places
+    for length in lengths:
+        heapq.heapreplace(free, free[0] + length)
+    return max(free)
+
+
+heads, places = 4 * 16, 2 * 132  # two programs on each multiprocessor
+shortest = list(range(1, blocks + 1))
+ideal = heads * sum(shortest) / places
+for name, lengths in {
+    "shortest first, head by head": shortest * heads,
+    "longest first, head by head": shortest[::-1] * heads,
+    "longest first, of all heads": [length for length in shortest[::-1] for _ in range(heads)],
+}.items():
+    print(f"{name:29} {finish(lengths, places) / ideal:.3f} of the time that no schedule can beat")
+
+# %%
+flash.step("longest rows first", guess=None)
+
+# %% [markdown]
+r"""
+The third line of the schedule is better still. But all heads at once means that all their `k` and `v` are wanted at once: 2 MB
+a head, 134 MB for 64 heads, and L2 has 50. So as many heads go together as fit:
+"""
+
+# %%
+flash.step("heads side by side", guess=None)
+
+# %% [markdown]
+r"""
+### Tuned
+
+Until here all steps had blocks of 64 × 64. Now tiles, warps and stages are chosen by the clock, as in lesson 05. Then, where
+the card has descriptors and can **specialise warps** (some load, others multiply), the kernel that was fastest in trials.
+"""
+
+# %%
+flash.step("tuned", guess=None)
+
+# %%
+flash.step("for this card", guess=None)
+
+# %%
+flash.figure()
+
+# %% [markdown]
+r"""
+The count of instructions promised a tenth for each of its three steps, and each gave more: what a step removes had stood in the
+way of the tensor cores too. Longest rows first gave nothing, as the schedule said: a hundredth. And the last steps are a lesson of
+their own: the tuned kernel is **slower** than the step before it, for which nobody tuned. It is written otherwise in places, so more
+than its tiles changed at once. A step that loses stays out of your kernel, however good its reason.
+
 ## Which steps exist on your card
 """
 
 # %%
-print(by_card(matmul, softmax))
+print(by_card(matmul, softmax, flash))
 
 # %% [markdown]
 r"""
