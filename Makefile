@@ -43,7 +43,7 @@ lab: setup  ## open JupyterLab on the first lesson
 	$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_FLAGS)
 
 # ---- From here on for instructors (course/bundle.py leaves it out).
-.PHONY: test versions others build sync bundle demo grade bench stress lint doctor hub
+.PHONY: test versions others new build sync bundle demo grade bench stress lint doctor hub
 
 JOBS ?= 2
 
@@ -57,6 +57,10 @@ versions: setup  ## the interpreter's tests under every Triton that is supported
 
 others: setup  ## public kernels in the interpreter; T=Triton's python/tutorials (docs/INTERPRETER.md)
 	$(PY) -m tests.others $(if $(T),--tutorials $(T))
+
+new: setup  ## a new assignment that works, to be filled: make new A=12_name E=exercise
+	@test -n "$(A)" || { echo "Which one? For example: make new A=12_name E=scale"; exit 1; }
+	@$(PY) -m course.new $(A) $(E)
 
 build: setup  ## make every notebook from its text (FORCE=1 overwrites edited ones)
 	$(PY) -m course.build $(if $(FORCE),--force)

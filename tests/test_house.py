@@ -125,6 +125,12 @@ def test_no_registry_host_stands_in_the_tree():
     assert lines_matching(f"{python}|{other}") == []
 
 
+def test_a_new_assignment_was_filled_before_it_landed():
+    """What `make new` leaves to its author (docs/NEW_EXERCISE.md)."""
+    own = ("course/skeleton/", "course/new.py", "docs/NEW_EXERCISE.md", "tests/test_new")
+    assert [line for line in lines_matching(r"\bFILL IN\b") if not line.startswith(own)] == []
+
+
 def test_ci_may_be_run():
     mode = subprocess.run(
         ["git", "ls-files", "-s", ".ci/run"], cwd=ROOT, capture_output=True, text=True, check=True

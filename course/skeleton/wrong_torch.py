@@ -1,0 +1,5 @@
+# expect: torch_computed kernel values
+
+
+def EXERCISE(x, factor):
+    return factor * x
