@@ -9,6 +9,7 @@ Each prints what it saw and ends with status 1 where something is not as it must
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -177,21 +178,26 @@ def stress_scheduler(root: Path, number: int) -> list[str]:
     return faults + [f"{s}: {rows[s]}" for s, p in known.items() if rows[s]["points"] != p]
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> int:
     names = {"class": (stress_class, 200), "kill": (stress_kill, 20)}
     names["scheduler"] = (stress_scheduler, 12)
-    chosen = [(arguments[0], int(arguments[1]))] if len(arguments) == 2 else None
-    if chosen is None and arguments:
-        chosen = [(name, names[name][1]) for name in arguments if name in names]
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.stress_grading", description="Minutes, and every core."
+    )
+    parser.add_argument("name", nargs="?", choices=names, help="one of them (default: all)")
+    parser.add_argument("number", nargs="?", type=int, help="how many students or kills")
+    options = parser.parse_args(arguments)
     status = 0
-    for name, number in chosen or [(name, default) for name, (_, default) in names.items()]:
+    for name in [options.name] if options.name else names:
+        run, usual = names[name]
+        number = options.number or usual
         print(f"== {name} {number}", flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            faults = names[name][0](Path(folder), number)
+            faults = run(Path(folder), number)
         print("\n".join(faults) or "as it must be", flush=True)
         status |= bool(faults)
     return status
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
