@@ -16,7 +16,7 @@ import nbformat
 import pytest
 
 from autograder import exercises
-from course import picture
+from tests import picture
 from tests.test_house import ROOT, tracked
 
 PAGES = sorted(path for path in tracked() if path.suffix == ".md")
@@ -117,7 +117,7 @@ MODULES = sorted({command for _, command in commands(MODULE)})
 OPTIONS = commands(MODULE + r"([^\n`]*)")
 WITH_SUBCOMMANDS = ("autograder", "lab_setup")
 # They take no options and begin at once, the last on a card.
-NO_HELP = ("course.demo", "course.bundle", "course.sync", "course.picture", "tests.device")
+NO_HELP = ("course.demo", "course.bundle", "course.sync", "tests.picture", "tests.device")
 
 
 @cache

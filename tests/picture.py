@@ -1,4 +1,4 @@
-"""The README's picture of a failed check: ``python -m course.picture`` runs the check, draws it.
+"""The README's picture of a failed check: ``python -m tests.picture`` runs the check, draws it.
 
 One SVG on paper of its own, light or dark as the reader's browser asks for, so that it can be read
 on any page.
