@@ -109,7 +109,7 @@ def keeping(
 tuned = partial(
     triton.autotune,
     key=["LENGTH", "D", "CAUSAL", "EVEN"],
-    do_bench=partial(triton.testing.do_bench, warmup=5, rep=25),
+    do_bench=partial(triton.testing.do_bench, warmup=10, rep=100),
 )
 
 

@@ -14,17 +14,19 @@ __all__ = ["CONFIGS", "MOST_ROWS", "fp8_gemm", "fp8_gemm_kernel", "fp8_reduce_ke
 
 MOST_ROWS = 64
 
-# Narrow tiles make programs enough for all multiprocessors; long steps along K keep many bytes
-# under way in each.
+# Narrow tiles make programs enough for all multiprocessors; long steps along K, and many of them
+# ahead, keep the 64 KB under way in each that memory needs to be busy.
 CONFIGS = [
     triton.Config({"BLOCK_N": n, "BLOCK_K": k}, num_warps=4, num_stages=stages)
     for n, k, stages in (
+        (64, 256, 6),
+        (64, 256, 8),
+        (64, 128, 8),
+        (64, 256, 4),
+        (32, 256, 6),
+        (32, 256, 8),
+        (32, 512, 4),
         (32, 256, 4),
-        (32, 128, 6),
-        (64, 128, 5),
-        (64, 256, 3),
-        (16, 512, 3),
-        (32, 512, 3),
     )
 ]
 
@@ -39,6 +41,13 @@ def _shared(given: dict[str, Any]) -> int:
     return given["num_stages"] * given["BLOCK_K"] * (given["BLOCK_M"] + given["BLOCK_N"])
 
 
+def _fits(configs: list, given: dict[str, Any], **options: Any) -> list:
+    """With few rows the weights come first, and tensor cores take 64 of theirs at a time."""
+    wide = options["BLOCK_M"] == 16
+    kept = [c for c in configs if c.kwargs["BLOCK_N"] == 64 or not wide]
+    return fitting(_shared)(kept, given, **options)[:6]
+
+
 def _even(given: dict[str, Any]) -> bool:
     return given["N"] % given["BLOCK_N"] == 0 and given["K"] % given["BLOCK_K"] == 0
 
@@ -46,7 +55,7 @@ def _even(given: dict[str, Any]) -> bool:
 @triton.autotune(
     CONFIGS,
     key=["M", "N", "K", "SPLIT_K"],
-    prune_configs_by={"early_config_prune": fitting(_shared)},
+    prune_configs_by={"early_config_prune": _fits},
 )
 @triton.heuristics({"EVEN": _even})
 @triton.jit
@@ -69,27 +78,41 @@ def fp8_gemm_kernel(
 ):
     """A tile of out = a @ b, all of M high; with SPLIT_K above 1 the sum over a part of K alone.
 
+    Hopper's tensor cores take 64 rows of their first factor, so where BLOCK_M is less the tile is
+    computed as its transpose, bᵀ aᵀ.
+
     a: rows of a_stride; b: columns of b_stride, each with its K numbers side by side. Then out is
     (SPLIT_K, M, N) in float32, without the scales.
     """
-    n = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)[None, :]
+    n = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)[:, None]
     part = tl.program_id(1)
     m = tl.arange(0, BLOCK_M)[:, None]
-    k = tl.arange(0, BLOCK_K)
+    k = tl.arange(0, BLOCK_K)[None, :]
     steps = tl.cdiv(tl.cdiv(K, BLOCK_K), SPLIT_K)
     first = part * steps * BLOCK_K
-    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    transposed: tl.constexpr = BLOCK_M < 64
+    if transposed:
+        acc = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
+    else:
+        acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(first, tl.minimum(first + steps * BLOCK_K, K), BLOCK_K):
         along = start + k
-        a_inside = (m < M) & ((along < K) | EVEN)[None, :]
-        b_inside = ((n < N) & (along < K)[:, None]) | EVEN
-        a = tl.load(a_ptr + m * a_stride + along[None, :], mask=a_inside, other=0.0)
-        b = tl.load(b_ptr + n * b_stride + along[:, None], mask=b_inside, other=0.0)
-        acc = tl.dot(a, b, acc)
+        a_inside = (m < M) & ((along < K) | EVEN)
+        b_inside = ((n < N) & (along < K)) | EVEN
+        b = tl.load(b_ptr + n * b_stride + along, mask=b_inside, other=0.0)
+        a = tl.load(a_ptr + m * a_stride + along, mask=a_inside, other=0.0)
+        if transposed:
+            acc = tl.dot(b, a.T, acc)
+        else:
+            acc = tl.dot(a, b.T, acc)
     if SPLIT_K == 1:
         acc *= tl.load(scale_a_ptr) * tl.load(scale_b_ptr)
-    at = out_ptr + (part * M + m).to(tl.int64) * N + n
-    tl.store(at, acc.to(out_ptr.dtype.element_ty), mask=(m < M) & (n < N))
+    if transposed:
+        row, column = m.T, n
+    else:
+        row, column = m, n.T
+    at = out_ptr + (part * M + row).to(tl.int64) * N + column
+    tl.store(at, acc.to(out_ptr.dtype.element_ty), mask=(row < M) & (column < N))
 
 
 @triton.jit

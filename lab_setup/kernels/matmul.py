@@ -74,13 +74,14 @@ def _config(m: int, n: int, k: int, warps: int, stages: int, group: int = 8) -> 
     return triton.Config(blocks, num_warps=warps, num_stages=stages)
 
 
-# The large tile wins from n = 2048 on; 1024 has work for all multiprocessors only in small ones.
+# The large tile wins from n = 2048 on; 1024 has work for all multiprocessors only in small ones,
+# whose short steps along K want more of them under way.
 HOPPER = (
     _config(128, 256, 64, 8, 3),
     _config(128, 256, 64, 8, 4),
     _config(128, 128, 64, 4, 3),
     _config(128, 128, 64, 4, 4),
-    _config(64, 128, 64, 4, 4),
+    _config(64, 128, 64, 4, 6),
 )
 # Within the 101 376 bytes of cc 8.6 and 8.9.
 ADA = (

@@ -126,11 +126,19 @@ _FP8_LADDER = Ladder(
         ),
         Variant(
             "narrow tiles",
-            _fp8_step(32, 256, 4, 1),
-            "32 columns a program are 128 programs as well, without parts to add; longer steps "
-            "along K keep as many bytes under way.",
+            _fp8_step(64, 256, 4, 1),
+            "64 columns a program are 64 programs, without parts to add; longer steps along K keep "
+            "more bytes under way in each.",
             needs=89,
             expect=1.1,
+        ),
+        Variant(
+            "more steps ahead",
+            _fp8_step(64, 256, 8, 1),
+            "Eight steps under way in place of four: 64 programs, so each has to ask for twice as "
+            "much to keep memory busy.",
+            needs=89,
+            expect=1.15,
         ),
         Variant(
             "tuned",

@@ -66,13 +66,19 @@ def _row_launches() -> Iterator[Launch]:
         shape = (rows, n)
         kernels = {
             "softmax": (softmax.softmax_forward_kernel, (x, x, n, n, *shape)),
-            "softmax backward": (softmax.softmax_backward_kernel, (x, x, x, n, n, n, *shape)),
             "RMSNorm": (rmsnorm.rmsnorm_forward_kernel, (x, w, x, r, n, *shape, EPS)),
             "RMSNorm backward": (
                 *(rmsnorm.rmsnorm_backward_kernel,),
                 (x, w, r, x, x, sums, used, n, n, *shape, 0),
             ),
         }
+        if n <= softmax.LONG:
+            backward = softmax.softmax_backward_kernel, (x, x, x, n, n, n, *shape)
+            kernels["softmax backward"] = backward
+        else:
+            args = (x, x, x, n, n, n, n)
+            kernel = softmax.softmax_backward_long_kernel
+            yield from _tuned(f"softmax backward, {n}", kernel, args)
         for label, (kernel, args) in kernels.items():
             yield from _tuned(f"{label}, {n}", kernel, args, BLOCK=n)
         columns = 8 if n <= 1024 else 32

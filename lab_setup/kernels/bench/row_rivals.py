@@ -117,12 +117,12 @@ def cublas_bf16(a, scale_a, layers):
 
 
 def launches_of(x, y):
-    out = torch.empty_like(x)
-    launches = list(zip(x, y, out, strict=True))
+    out = torch.empty_like(x[0])
+    launches = list(zip(x, y, strict=True))
 
     def run():
         for operands in launches:
-            steps.add_small(*operands)
+            steps.add_small(*operands, out)
         return out
 
     return run
