@@ -327,7 +327,7 @@ def inspect_call(
     given = [a for a in arguments if isinstance(a, torch.Tensor)]
     trace = record(function, arguments, backward=bool(gradients), config=config, values=given)
     inputs, incoming = [_array(t) for t in given], [_array(t) for t in gradients]
-    return examine(trace, inputs, incoming, keep_accesses=keep_accesses)
+    return examine(trace, inputs, incoming, keep_accesses=keep_accesses, watch=True)
 
 
 def _array(tensor) -> np.ndarray:

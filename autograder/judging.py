@@ -81,6 +81,13 @@ def judge_traces(
                     run = _with_idle(exercise, case, trace, run)
                     run = _with_gaps(exercise, case, trace, run)
                 result = judge_case(exercise, case, run, arguments)
+                tells = first is None or first.status == "pass"
+                if tells and not counted and any(f.kind == "values" for f in result.findings):
+                    watched = replay(
+                        trace, inputs, gradients, order=order, budget=budget, watch=True
+                    )
+                    run = replace(run, unread=watched.unread)
+                    result = judge_case(exercise, case, run, arguments)
                 if number and result.findings:
                     result = replace(
                         result, findings=tuple(_configured(f, number) for f in result.findings)
@@ -253,6 +260,7 @@ def examine(
     keep_accesses: bool = False,
     keep_touches: bool = False,
     budget: int = MAX_LANES,
+    watch: bool = False,
 ) -> Run:
     """One run; where lanes were undefined, more, which differ only in what those lanes hold.
 
@@ -266,6 +274,7 @@ def examine(
         keep_accesses=keep_accesses,
         keep_touches=keep_touches,
         budget=budget,
+        watch=watch,
     )
 
     def again(poison: str, site: tuple | None) -> Run:

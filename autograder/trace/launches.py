@@ -94,10 +94,11 @@ class Launches:
         keep_touches: bool = False,
         tf32: bool = False,
         only: np.ndarray | None = None,
+        watch: bool = False,
     ):
         self.order, self.poison, self.poisoned = order, poison, poisoned
         self.keep_accesses, self.count_only, self.budget = keep_accesses, count_only, budget
-        self.tf32, self.only = tf32, only
+        self.tf32, self.only, self.watch = tf32, only, watch
         self.buffers: dict[int, Buffer] = {}
         self.homes: dict[int, int] = {}
         self.addresses: dict[int, tuple[str, View]] = {}  # tensors to be found by address

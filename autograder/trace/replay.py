@@ -56,6 +56,7 @@ def replay(
     tf32: bool = False,
     budget: int = MAX_LANES,
     only: np.ndarray | None = None,
+    watch: bool = False,
 ) -> Run:
     """One run of a trace.
 
@@ -69,7 +70,8 @@ def replay(
     ``keep_touches``: keep which sectors every program touched, for a model of the L2 cache.
     ``only``: linear ids of the programs that run, of every launch (None: all); outputs then say
     which of their elements a kernel wrote, and nothing is said of the others.
-    ``budget``: lanes that may touch memory; more raise Rejected, kind "traffic".
+    ``watch``: remember which elements of inputs are loaded, for ``Run.unread``; it takes a tenth
+    longer. ``budget``: lanes that may touch memory; more raise Rejected, kind "traffic".
     ``tf32``: round the inputs of fp32 dots as a card does where their `input_precision` asks for
     it; without, they are multiplied exactly.
     Raises CouldNotCheck for what the interpreter does not know.
@@ -87,6 +89,7 @@ def replay(
         keep_touches=keep_touches,
         tf32=tf32,
         only=only,
+        watch=watch,
     ).run()
 
 
@@ -177,7 +180,7 @@ class _Replay(Launches):
         buffer.write(event.view, values)
         self.before[event.buffer] = buffer.read(event.view)
         buffer.mark(event.view, mem.INPUT)
-        if not self.count_only and self.only is None:
+        if self.watch:
             buffer.watch()
 
     def constant(self, event: Constant) -> None:
