@@ -103,7 +103,8 @@ def test_the_prose_on_attention_agrees_with_the_stored_figures(printed):
     steps = ("exp2", "no bounds masks", "split loop")
     for step, promised in zip(steps, counted, strict=True):
         assert gains[step] > float(promised) + 0.03  # each gave more
-    assert abs(gains["longest rows first"] - 1) < 0.03 and gains["tuned"] < 0.97
+    for step in ("longest rows first", "tuned", "for this card"):
+        assert abs(gains[step] - 1) < 0.03
 
 
 def test_programs_of_short_rows_start_nearly_one_a_cycle(printed):
