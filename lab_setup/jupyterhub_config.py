@@ -56,7 +56,7 @@ c.OneCard.servers_per_card = site.servers_per_card
 if site.pretended_cards:
     c.OneCard.cards = site.pretend_cards
 c.Spawner.cmd = [*python, "lab_setup.hub.server"]
-c.Spawner.default_url = "/lab"
+c.Spawner.default_url = "/lab/tree/START_HERE.md"  # lab_setup/hub/server.py brings it
 c.Spawner.start_timeout = c.Spawner.http_timeout = 120  # a first start reads much of the disk
 
 

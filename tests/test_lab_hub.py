@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,20 @@ def test_lessons_are_brought_once(tmp_path):
     bring_lessons(home, lessons)
     assert (home / "lessons/01.ipynb").read_text() == "mine"
     assert (home / "lessons/02.ipynb").read_text() == "new"
+    first = home / "START_HERE.md"
+    assert "Assignment List" in first.read_text()
+    first.write_text("mine")
+    bring_lessons(home, lessons)
+    assert first.read_text() == "mine"
+
+
+def test_the_first_page_is_installed_and_leads_to_a_lesson():
+    page = "lab_setup/hub/START_HERE.md"
+    assert page in install._lab()
+    (lesson,) = re.findall(r"\]\(lessons/([^)]+)\)", (ROOT / page).read_text())
+    assert (ROOT / "notebooks" / lesson).is_file()
+    config = (ROOT / "lab_setup/jupyterhub_config.py").read_text()
+    assert 'default_url = "/lab/tree/START_HERE.md"' in config
 
 
 def test_a_trial_s_configuration_is_dummies_on_loopback(monkeypatch, tmp_path):
@@ -158,7 +173,7 @@ def test_a_trial_s_configuration_is_dummies_on_loopback(monkeypatch, tmp_path):
     for name, word in site.environment().items():
         monkeypatch.setenv(name, word)
     c = PyFileConfigLoader("jupyterhub_config.py", path=str(ROOT / "lab_setup")).load_config()
-    assert c.JupyterHub.authenticator_class == "dummy"
+    assert c.JupyterHub.authenticator_class == "shared-password"  # one word for all accounts
     assert c.JupyterHub.bind_url == "http://127.0.0.1:8000"
     assert c.JupyterHub.spawner_class.__name__ == "TrialOneCard"
     assert len(c.OneCard.cards()) == 4

@@ -72,7 +72,7 @@ def steps(site: Site, people: list[Person]) -> Iterator[Step]:
 
 
 def _lab() -> dict[str, bytes]:
-    kept = [p for p in (ROOT / "lab_setup").rglob("*") if p.suffix in (".py", ".json")]
+    kept = [p for p in (ROOT / "lab_setup").rglob("*") if p.suffix in (".py", ".json", ".md")]
     return {p.relative_to(ROOT).as_posix(): p.read_bytes() for p in kept}
 
 

@@ -1,4 +1,5 @@
-"""A user's server, started with his or her rights: lessons into the home, then JupyterLab.
+"""A user's server, started with his or her rights: lessons into the home, then JupyterLab on a
+page that says where they are.
 
 Copies are the user's own: what is there already stays as it is.
 """
@@ -10,10 +11,13 @@ import sys
 from pathlib import Path
 
 LESSONS = Path(__file__).resolve().parents[2] / "notebooks"
+FIRST_PAGE = Path(__file__).with_name("START_HERE.md")
 
 
 def bring_lessons(home: Path, lessons: Path = LESSONS) -> None:
-    """Lessons that ``home``/lessons has not got yet."""
+    """Lessons that ``home``/lessons has not got yet, and the first page."""
+    if not (home / FIRST_PAGE.name).exists():
+        shutil.copyfile(FIRST_PAGE, home / FIRST_PAGE.name)
     place = home / "lessons"
     place.mkdir(exist_ok=True)
     for lesson in sorted(lessons.glob("*.ipynb")):
