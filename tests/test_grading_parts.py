@@ -235,7 +235,7 @@ def test_a_compiler_that_is_stopped_from_outside_decides_nothing(grader, monkeyp
 @pytest.mark.parametrize("of_proof", [[], [{"case": 0, "rejected": {"message": "no"}}]])
 def test_a_compile_case_that_the_code_refuses_is_not_earned(grader, monkeypatch, of_proof):
     jobs = []
-    monkeypatch.setattr(grader, "_judged", lambda job, *_: jobs.append(job) or (End("crash"), []))
+    monkeypatch.setattr(grader, "_to_judge", lambda job, *_: jobs.append(job) or (End("crash"), []))
     said = Said([*of_proof, {"case": 1, "trace": "{}"}])
     grader._mark(exercises.get("02.add"), Request("s", "02_vector_add"), said)
     assert not jobs[0]["prove"] and jobs[0]["facts"][0]["error"]

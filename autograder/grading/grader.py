@@ -13,6 +13,7 @@ from html import escape
 from typing import Any
 
 from autograder import exercises
+from autograder.grading.alike import Alike, key_of
 from autograder.grading.confine import Limits
 from autograder.grading.course import hidden_cases
 from autograder.grading.forkserver import End
@@ -101,6 +102,7 @@ class Grader:
         self._sandbox = Sandbox(unsafe)
         self._judge = Warm("judge", "limits")
         self._proof = Proof(lambda job: self._sandbox.run(job, self._budget.compile))
+        self._alike = Alike()
         self._closed = False
 
     def close(self) -> None:
@@ -160,7 +162,7 @@ class Grader:
         if exercise.machine == "quiz":
             return task | {"do": "quiz"}
         if exercise.machine == "numpy":
-            end, lines = self._judged({"job": "inputs"}, exercise, request)
+            end, lines = self._to_judge(self._job(exercise, request) | {"job": "inputs"})
             if end.how != "ok":
                 raise SandboxFailed(f"the judge could not make inputs ({end.detail})")
             return task | {"do": "plain", "cases": [line["arguments"] for line in lines]}
@@ -182,7 +184,7 @@ class Grader:
         ran = any("trace" in line for line in said.lines)
         of_proof = [line for line in said.lines if line.get("case") == proof]
         prove = traces_of_proof(of_proof) if proof is not None else []
-        job = {
+        job = self._job(exercise, request) | {
             "job": "judge",
             "lines": said.lines,
             "proof": proof,
@@ -196,12 +198,16 @@ class Grader:
         def facts(lines: list[dict]) -> dict:
             return {"facts": self._proof.facts(prove, lines[0] if lines else {})}
 
-        end, answers = self._judged(job, exercise, request, facts)
-        if end.how == "crash" and end.detail == "SIGKILL":  # not by a limit of its own: once more
-            end, answers = self._judged(job, exercise, request, facts)
-        result = answers[0] if answers else {}
-        if end.how != "ok" or "outcome" not in result:
-            return self._not_judged(exercise, end, str(result.get("error", "")))
+        key = key_of(job)
+        result = self._alike.answers.get(key)
+        if result is None:
+            end, answers = self._to_judge(job, facts)
+            if end.how == "crash" and end.detail == "SIGKILL":  # no limit of its own: once more
+                end, answers = self._to_judge(job, facts)
+            result = answers[0] if answers else {}
+            if end.how != "ok" or "outcome" not in result:
+                return self._not_judged(exercise, end, str(result.get("error", "")))
+            self._alike.keep(key, result)
         undecided = result["outcome"] == "could_not_check"
         return Mark(
             exercise.id,
@@ -229,21 +235,16 @@ class Grader:
         what = error.split(":")[0][:80] or end.detail
         return _undecided(exercise, "infrastructure", f"The judge failed: {what}")
 
-    def _judged(
-        self, job: dict, exercise: Exercise, request: Request, later: Later | None = None
-    ) -> tuple[End, list[dict]]:
+    def _job(self, exercise: Exercise, request: Request) -> dict:
+        """What every job for the judge says."""
         hidden = (request.hidden or {}).get(exercise.id, [])
-        return self._to_judge(
-            job
-            | {
-                "exercise": exercise.id,
-                "hidden": hidden if isinstance(hidden, list) else [],
-                "salt": request.salt,
-            },
-            later,
-        )
+        return {
+            "exercise": exercise.id,
+            "hidden": hidden if isinstance(hidden, list) else [],
+            "salt": request.salt,
+        }
 
-    def _to_judge(self, job: dict, later: Later | None) -> tuple[End, list[dict]]:
+    def _to_judge(self, job: dict, later: Later | None = None) -> tuple[End, list[dict]]:
         for attempt in range(2):
             try:
                 return self._judge.run(job, self._budget.judge, later)

@@ -276,4 +276,7 @@ def _rendered(exercise: Exercise, result: Verdict, source: str) -> dict:
         "json": verdict_json(shown),
         "html": feedback_html(shown, exercise),
         "picture": base64.b64encode(drawing).decode("ascii") if drawing else "",
+        # See ``alike``: nothing in it comes from a line.
+        "lineless": result.verdict == "pass"
+        and not (result.findings or result.warnings or result.message or drawing),
     }

@@ -52,19 +52,27 @@ class Proof:
         known = self.known.get(answer["key"])
         if known is not None:
             return [row | {"kernel": name} for row, name in zip(known, names, strict=True)]
-        end, said = self._compiler({"job": "compile", "traces": traces, "card": DEFAULT})
+        job = {"job": "compile", "traces": traces, "card": DEFAULT, "apart": False}
+        end, said = self._compiler(job)
+        if end.how == "crash":  # the compiler took the fork with it: in a process of its own
+            end, said = self._compiler(job | {"apart": True})
         if end.how == "timeout" and not end.spent or end.detail == "SIGKILL":
             return f"the compiler was stopped ({end.detail})"
         if end.how != "ok":
             return [no_proof(f"compiling it did not come to an end ({end.detail})")]
         facts = said[0].get("facts") if said else None
-        if not isinstance(facts, list):
+        if not isinstance(facts, list) or not all(map(_is_fact, facts)):
             return str(said[0].get("could_not_check", "")) if said else "no answer"
         if len(facts) != len(names):
             return "the compiler did not answer for every kernel"
         if not any(row["error"] for row in facts):
             self.known[answer["key"]] = facts  # an error's words may name this student's variables
         return facts
+
+
+def _is_fact(row: object) -> bool:
+    """Whether a row has the fields of one; the judge reads what they hold."""
+    return isinstance(row, dict) and row.keys() == no_proof("").keys()
 
 
 def no_proof(error: str) -> dict:

@@ -289,15 +289,19 @@ def main() -> int:
     except (ValueError, KeyError, TypeError):
         print('expected {"cc": 89, "kernels": [{"ir": …, "options": …}]} on stdin', file=sys.stderr)
         return 2
-    for kernel in kernels:
-        try:
+    try:
+        for kernel in kernels:
             print(_MARK, end="", file=sys.stderr, flush=True)
-            answer = _compile(kernel["ir"], cc, _options(kernel["options"]))
-        except (CouldNotCheck, ImportError, KeyError, TypeError) as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            return 2
-        print(json.dumps(answer), flush=True)
+            print(json.dumps(compiled(kernel, cc)), flush=True)
+    except (CouldNotCheck, ImportError, KeyError, TypeError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
     return 0
+
+
+def compiled(kernel: dict, cc: int) -> dict:
+    """The child's answer to one of a request's kernels, in a process that may die of it."""
+    return _compile(kernel["ir"], cc, _options(kernel["options"]))
 
 
 if __name__ == "__main__":
