@@ -34,6 +34,12 @@ def grader():
     grader.close()
 
 
+@pytest.fixture(autouse=True)
+def _nothing_known(grader):
+    """What the judge said in another test is not taken for an answer here."""
+    grader._alike.answers.clear()
+
+
 def _grade(grader, text):
     cells = (SETUP, ("solution-02-add", text), ("check-02-add", ""))
     return grader.grade(
@@ -155,6 +161,7 @@ def test_an_honest_students_judge_may_be_killed(grader, monkeypatch):
     monkeypatch.setattr(grader._judge, "run", kill(1))
     mark = _grade(grader, PLAIN).marks[0]
     assert (mark.status, mark.points) == ("ok", mark.max_points)
+    grader._alike.answers.clear()
     monkeypatch.setattr(grader._judge, "run", kill(2))
     assert [_grade(grader, PLAIN).marks[0].status, mark.status] == ["infrastructure", "ok"]
 

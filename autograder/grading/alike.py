@@ -61,7 +61,7 @@ def _lineless(text: str) -> Any:
     not of the type that a record has there stays as it is."""
     trace = json.loads(text)
     for kernel in trace["kernels"]:
-        kernel["ir"] = _TABLE.sub("", _LOCATION.sub("", kernel["ir"]))
+        kernel["ir"] = _LOCATION.sub("", _TABLE.sub("", kernel["ir"]))
         for name in ("source", "file"):
             if isinstance(kernel[name], str):
                 kernel[name] = ""
