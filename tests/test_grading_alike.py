@@ -76,7 +76,14 @@ def job():
         pass
     arguments = exercise.arguments(exercise.cases[0])
     line = {"case": 0, "trace": to_json(record(namespace["add"], arguments))}
-    told = {"exercise": "02.add", "hidden": [], "salt": "5a", "proof": 1, "problem": ""}
+    told = {
+        "exercise": "02.add",
+        "hidden": [],
+        "salt": "5a",
+        "proof": 1,
+        "problem": "",
+        "key": None,
+    }
     return told | {"lines": [line]}
 
 
@@ -129,7 +136,13 @@ def test_all_else_is_compared(job, change):
 
 @pytest.mark.parametrize(
     "change",
-    [{"salt": "5b"}, {"hidden": [{"label": "x", "sizes": {"n": 3}}]}, {"proof": 0}, {"lines": []}],
+    [
+        {"salt": "5b"},
+        {"key": {"q": 1}},
+        {"hidden": [{"label": "x", "sizes": {"n": 3}}]},
+        {"proof": 0},
+        {"lines": []},
+    ],
 )
 def test_cases_and_secret_are_compared(job, change):
     assert key_of(job | change) != key_of(job)
@@ -141,6 +154,15 @@ def test_what_is_no_record_is_for_the_judge(job, trace):
     assert key_of(job | {"lines": lines}) is None
     assert key_of(job | {"problem": "It did not come to an end."}) is None
     assert key_of(job | {"lines": job["lines"] * 300}) is None  # more than a class's worth of text
+
+
+def test_a_quiz_is_compared_by_answers_and_key(job):
+    def key(answers, right):
+        told = {"exercise": "02.quiz", "lines": [{"answers": answers}], "key": right}
+        return key_of(job | told)
+
+    assert key({"q1": 1}, {"q1": 1}) == key({"q1": 1}, {"q1": 1}) is not None
+    assert len({key({"q1": n}, {"q1": m}) for n in (1, True, "1") for m in (1, 2)}) == 6
 
 
 def _stripped(ir):

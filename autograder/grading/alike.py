@@ -1,6 +1,6 @@
 """Answers of the judge that hold for a classmate's record as well.
 
-Most of a class hands in the same few kernels. The judge is a function of the records, the cases and
+Most of a class hands in the same few kernels and answers. The judge is a function of the records, the cases and
 the secret, so where two records differ in nothing that it computes with, it would say the same
 twice: only lines and the text of a kernel are left out of the comparison, and only an answer that
 tells nothing of a line is kept.
@@ -40,19 +40,20 @@ class Alike:
 
 def key_of(job: dict) -> str | None:
     """What the judge's answer to ``job`` depends on; None where nothing alike is to be expected."""
-    records = [line.get("trace") for line in job["lines"]]
-    if job["problem"] or not records or not all(isinstance(text, str) for text in records):
-        return None
-    if sum(map(len, records)) > _MOST_TEXT:
+    records = [line["trace"] for line in job["lines"] if "trace" in line]
+    quiz = any("answers" in line for line in job["lines"])
+    if job["problem"] or not (records or quiz):
         return None
     try:
+        if sum(map(len, records)) > _MOST_TEXT:
+            return None
         lines = [
-            [line["case"], _lineless(text)]
-            for line, text in zip(job["lines"], records, strict=True)
+            line | {"trace": _lineless(line["trace"])} if "trace" in line else line
+            for line in job["lines"]
         ]
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None  # forged: the judge says what it is
-    told = [job[name] for name in ("exercise", "hidden", "salt", "proof")]
+    told = [job[name] for name in ("exercise", "hidden", "salt", "proof", "key")]
     return hashlib.sha256(json.dumps([told, lines]).encode()).hexdigest()
 
 
