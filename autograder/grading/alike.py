@@ -1,9 +1,9 @@
 """Answers of the judge that hold for a classmate's record as well.
 
-Most of a class hands in the same few kernels and answers. The judge is a function of the records, the cases and
-the secret, so where two records differ in nothing that it computes with, it would say the same
-twice: only lines and the text of a kernel are left out of the comparison, and only an answer that
-tells nothing of a line is kept.
+Most of a class hands in the same few kernels and answers. The judge is a function of the records,
+the cases and the secret, so where two records differ in nothing that it computes with, it would say
+the same twice: only lines and the text of a kernel are left out of the comparison, and only an
+answer that tells nothing of a line is kept.
 """
 
 from __future__ import annotations
