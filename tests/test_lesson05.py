@@ -46,7 +46,7 @@ def printed(tmp_path_factory) -> str:
         "rows that come out right: 9\n✗ load from a_ptr: 8 of 160 unmasked lanes past the end",
         "✓ 05.matmul",
         "128 × 128 × 32      3     4      32,768 bytes",
-        "131,072 bytes       175        0 bytes  more than 101,376!",
+        "0 bytes  more than 101,376!",
         "add_into_kernel changes `total_ptr` in place",
     ],
 )
