@@ -75,6 +75,8 @@ class Visit:
 
     def in_lab(self) -> None:
         self.page.wait_for_selector(".lm-MenuBar-itemLabel >> text=Nbgrader")
+        # The first page comes last, and would lie over what is opened before.
+        self.page.wait_for_selector(".jp-MarkdownViewer h1")
 
     def menu(self, item: str) -> list[str]:
         """Chooses from nbgrader's menu; returns all that it offers."""
