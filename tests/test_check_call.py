@@ -81,7 +81,7 @@ def test_a_launch_without_the_decorator_names_the_decorator():
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (add_list, "returned a list of 98432 items, the first of them a float"),
+        (add_list, "returned a list of 98 432 items, the first of them a float"),
         (add_many, "returned a list of 50 items; tensors are few."),
     ],
 )

@@ -168,7 +168,7 @@ def test_kernels_fit_a_card_and_do_not_spill(card):
                 run()
         add(torch.ones(4096), torch.ones(4096))
     kernels = {(k.name, k.ir): k for k, _, _ in record.launches}
-    assert len({name for name, _ in kernels}) == 8
+    assert len({name for name, _ in kernels}) == 9
     for facts in compile_all(list(kernels.values()), row):
         assert not facts.error and facts.shared <= row.shared_per_block, facts
         assert facts.spills == 0, facts

@@ -261,7 +261,7 @@ def one_past(x, out, n, B: tl.constexpr):
     "a scalar stored one past the end",
     [T(10)],
     bounds(one_past, "out", (0,), 1),
-    Fault("torch_computed", None, "", None, 10),  # what comes back is torch's zeros only
+    Fault("unwritten", None, "", None, 10),  # what comes back is torch's zeros only
 )
 def _(x):
     out = torch.zeros(10)
