@@ -13,10 +13,9 @@ from lab_setup.kernels import dispatch
 from lab_setup.kernels.attention import KINDS, forward
 from lab_setup.kernels.attention_backward import backward
 from lab_setup.kernels.bench.launching import Planned, planned
+from lab_setup.kernels.bench.tasks import Check
 
 __all__ = ["RAGGED", "checks", "gradients", "output"]
-
-Check = tuple[str, Callable[[], float], float]
 
 RAGGED = 1000  # a T that no block divides
 LONGEST = 16384

@@ -189,8 +189,7 @@ LADDERS: tuple[Ladder, ...] = (
             Variant(
                 "tuned",
                 partial(_ours, "pointers", True),
-                "Tiles, warps and stages are chosen by the clock, and pointers step along "
-                "instead of being computed anew.",
+                "Tiles, warps and stages are chosen by the clock.",
                 expect=1.05,
             ),
             Variant(

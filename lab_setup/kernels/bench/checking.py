@@ -7,10 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["Check", "apart", "error", "poisoned"]
-
-Check = tuple[str, Callable[[], float], float]
-"""What it is, a function that returns an error, and the largest that is right: NaN is wrong."""
+__all__ = ["apart", "error", "poisoned"]
 
 
 @contextmanager

@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from autograder.records import Rejected
-from lab_setup.kernels.bench.tasks import Ladder, Launch, Task
+from lab_setup.kernels.bench.tasks import Check, Ladder, Launch, Task
 
-__all__ = ["FAMILIES", "Check", "Family", "family", "names"]
+__all__ = ["FAMILIES", "Family", "family", "names"]
 
 FAMILIES = ("rows", "products", "attentions")
-
-Check = tuple[str, Callable[[], float], float]
-"""A label, a function that gives the largest error, and the bound that the error has to keep."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 import triton
 
 from lab_setup.kernels import matmul, matmul_plain, matmul_tma
-from lab_setup.kernels.bench.tasks import Ladder, Launch, Target, Task, Variant
+from lab_setup.kernels.bench.tasks import Check, Ladder, Launch, Target, Task, Variant
 from lab_setup.kernels.dispatch import hopper, named, of_capability
 
 __all__ = ["LADDERS", "TASKS", "checks", "launches"]
@@ -145,8 +145,6 @@ LADDERS = (Ladder("matmul", _NN, _LARGE, _STEPS, ("cuBLAS",)),)
 
 
 # -------------------------------------------------------------------- right at full size
-
-Check = tuple[str, Callable[[], float], float]
 
 
 def checks() -> Iterator[Check]:

@@ -9,9 +9,10 @@ import torch
 
 from lab_setup.kernels import add as adding
 from lab_setup.kernels import fp8, rmsnorm, softmax
-from lab_setup.kernels.bench.checking import Check, apart, error, poisoned
+from lab_setup.kernels.bench.checking import apart, error, poisoned
 from lab_setup.kernels.bench.row_rivals import EPS
 from lab_setup.kernels.bench.row_tasks import COLUMNS, NUMBERS, quantised
+from lab_setup.kernels.bench.tasks import Check
 
 __all__ = ["SHAPES", "checks", "differences"]
 

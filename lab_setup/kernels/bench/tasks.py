@@ -6,11 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Ladder", "Launch", "Target", "Task", "Variant"]
+__all__ = ["Check", "Ladder", "Launch", "Target", "Task", "Variant"]
 
 Make = Callable[..., Callable[[], object]]
 """From a task's tensors to a function without arguments that returns the result. It allocates what
 it can beforehand, so that a call is the kernel's work and nothing else."""
+
+Check = tuple[str, Callable[[], float], float]
+"""A check at full size: what it is, a function that returns an error, and the largest that is
+right; NaN is wrong."""
 
 
 @dataclass(frozen=True)
