@@ -10,7 +10,15 @@ import triton.language as tl
 
 from lab_setup.kernels.dispatch import fitting
 
-__all__ = ["CONFIGS", "MOST_ROWS", "fp8_gemm", "fp8_gemm_kernel", "fp8_reduce_kernel", "rows_of"]
+__all__ = [
+    "CONFIGS",
+    "MOST_ROWS",
+    "fp8_gemm",
+    "fp8_gemm_kernel",
+    "fp8_reduce_kernel",
+    "rows_of",
+    "run",
+]
 
 MOST_ROWS = 64
 
@@ -145,8 +153,8 @@ def fp8_gemm(
     """
     if a.dtype != torch.float8_e4m3fn or b.dtype != torch.float8_e4m3fn:
         raise ValueError(f"fp8_gemm wants torch.float8_e4m3fn, not {a.dtype} and {b.dtype}.")
-    (M, K), (Kb, N) = a.shape, b.shape
-    if Kb != K or not 1 <= M <= MOST_ROWS or split_k < 1:
+    M, K = a.shape
+    if b.shape[0] != K or not 1 <= M <= MOST_ROWS or split_k < 1:
         raise ValueError(
             f"fp8_gemm multiplies (M, K) by (K, N) with M from 1 to {MOST_ROWS}, in split_k >= 1 "
             f"parts, not {tuple(a.shape)} by {tuple(b.shape)} in {split_k}."
@@ -156,12 +164,19 @@ def fp8_gemm(
             "fp8_gemm wants the numbers along K side by side in memory, in a and in b: pass b as "
             "the transpose of a contiguous (N, K)."
         )
+    return run(fp8_gemm_kernel, a, b, scale_a, scale_b, split_k)
+
+
+def run(kernel, a, b, scale_a, scale_b, split_k: int, **config: int) -> torch.Tensor:
+    """The product by ``kernel``: the tuned one, or that without tuning and with a ``config``."""
+    (M, K), N = a.shape, b.shape[1]
     out = torch.empty(M, N, dtype=torch.bfloat16, device=a.device)
     parts = torch.empty(split_k, M, N, device=a.device) if split_k > 1 else out
-    fp8_gemm_kernel[lambda given: (triton.cdiv(N, given["BLOCK_N"]), split_k)](
+    kernel[lambda given: (triton.cdiv(N, given["BLOCK_N"]), split_k)](
         *(a, b, parts, scale_a, scale_b, M, N, K, a.stride(0), b.stride(1)),
         BLOCK_M=rows_of(M),
         SPLIT_K=split_k,
+        **config,
     )
     if split_k > 1:
         fp8_reduce_kernel[(triton.cdiv(M * N, 256),)](

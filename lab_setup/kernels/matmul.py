@@ -21,6 +21,7 @@ __all__ = [
     "UNALIGNED",
     "arguments",
     "checked",
+    "config",
     "matmul",
     "matmul_kernel",
     "run",
@@ -69,7 +70,8 @@ def matmul_kernel(
     tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=inside)
 
 
-def _config(m: int, n: int, k: int, warps: int, stages: int, group: int = 8) -> triton.Config:
+def config(m: int, n: int, k: int, warps: int, stages: int, group: int = 8) -> triton.Config:
+    """A choice of tile, warps, stages and order, for ``run``."""
     blocks = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": group}
     return triton.Config(blocks, num_warps=warps, num_stages=stages)
 
@@ -77,25 +79,25 @@ def _config(m: int, n: int, k: int, warps: int, stages: int, group: int = 8) -> 
 # The large tile wins from n = 2048 on; 1024 has work for all multiprocessors only in small ones,
 # whose short steps along K want more of them under way.
 HOPPER = (
-    _config(128, 256, 64, 8, 3),
-    _config(128, 256, 64, 8, 4),
-    _config(128, 128, 64, 4, 3),
-    _config(128, 128, 64, 4, 4),
-    _config(64, 128, 64, 4, 6),
+    config(128, 256, 64, 8, 3),
+    config(128, 256, 64, 8, 4),
+    config(128, 128, 64, 4, 3),
+    config(128, 128, 64, 4, 4),
+    config(64, 128, 64, 4, 6),
 )
 # Within the 101 376 bytes of cc 8.6 and 8.9.
 ADA = (
-    _config(128, 256, 32, 8, 3),
-    _config(128, 128, 32, 4, 4),
-    _config(128, 128, 64, 8, 3),
-    _config(128, 64, 32, 4, 4),
-    _config(64, 128, 64, 4, 3),
+    config(128, 256, 32, 8, 3),
+    config(128, 128, 32, 4, 4),
+    config(128, 128, 64, 8, 3),
+    config(128, 64, 32, 4, 4),
+    config(64, 128, 64, 4, 3),
 )
 # The compiler knows that rows begin at multiples of 16 bytes where 16 divides their stride. Where
 # it does not, loads go number by number, and larger tiles than these do not fit registers.
 UNALIGNED = (
-    _config(128, 128, 32, 8, 3),
-    _config(64, 64, 32, 4, 3),
+    config(128, 128, 32, 8, 3),
+    config(64, 64, 32, 4, 3),
 )
 
 

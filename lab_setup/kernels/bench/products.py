@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
-import triton
 
 from lab_setup.kernels import matmul, matmul_plain, matmul_tma
 from lab_setup.kernels.bench.tasks import Check, Ladder, Launch, Target, Task, Variant
@@ -74,16 +73,11 @@ TASKS = (_NN, _NT)
 # -------------------------------------------------------------------- the ladder
 
 
-def _pointer_config(m: int, n: int, k: int, warps: int, stages: int, group: int) -> triton.Config:
-    blocks = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": group}
-    return triton.Config(blocks, num_warps=warps, num_stages=stages)
-
-
 _WIDER = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 32, "num_warps": 4, "num_stages": 4}
-_ROW_BY_ROW = _pointer_config(128, 128, 32, 4, 4, group=1)
-_GROUPED = _pointer_config(128, 128, 32, 4, 4, group=8)
-_DEEPER = _pointer_config(128, 128, 64, 4, 3, group=8)
-_LARGEST = _pointer_config(128, 256, 64, 8, 3, group=8)
+_ROW_BY_ROW = matmul.config(128, 128, 32, 4, 4, group=1)
+_GROUPED = matmul.config(128, 128, 32, 4, 4, group=8)
+_DEEPER = matmul.config(128, 128, 64, 4, 3, group=8)
+_LARGEST = matmul.config(128, 256, 64, 8, 3, group=8)
 _COPIED = matmul_tma.config(128, 256, 64, 8, 4, 8)
 _WALKING = matmul_tma.config(128, 256, 64, 8, 4, 8, persistent=True, halves=True)
 

@@ -141,19 +141,5 @@ def fp8_with(
     a, b, scale_a, scale_b, block_n: int, block_k: int, stages: int, split: int
 ) -> torch.Tensor:
     """The fp8 product with a config that nothing tuned."""
-    (M, K), N = a.shape, b.shape[1]
-    out = torch.empty(M, N, dtype=torch.bfloat16, device=a.device)
-    parts = torch.empty(split, M, N, device=a.device) if split > 1 else out
-    fp8.fp8_gemm_kernel.fn[(triton.cdiv(N, block_n), split)](
-        *(a, b, parts, scale_a, scale_b, M, N, K, a.stride(0), b.stride(1)),
-        BLOCK_M=fp8.rows_of(M),
-        BLOCK_N=block_n,
-        BLOCK_K=block_k,
-        SPLIT_K=split,
-        num_stages=stages,
-    )
-    if split > 1:
-        fp8.fp8_reduce_kernel[(triton.cdiv(M * N, 256),)](
-            parts, out, scale_a, scale_b, M * N, SPLIT_K=split, BLOCK=256
-        )
-    return out
+    config = {"BLOCK_N": block_n, "BLOCK_K": block_k, "num_stages": stages}
+    return fp8.run(fp8.fp8_gemm_kernel.fn, a, b, scale_a, scale_b, split, **config)
