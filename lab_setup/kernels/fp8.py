@@ -153,8 +153,8 @@ def fp8_gemm(
     """
     if a.dtype != torch.float8_e4m3fn or b.dtype != torch.float8_e4m3fn:
         raise ValueError(f"fp8_gemm wants torch.float8_e4m3fn, not {a.dtype} and {b.dtype}.")
-    M, K = a.shape
-    if b.shape[0] != K or not 1 <= M <= MOST_ROWS or split_k < 1:
+    (M, K), (Kb, _) = a.shape, b.shape
+    if Kb != K or not 1 <= M <= MOST_ROWS or split_k < 1:
         raise ValueError(
             f"fp8_gemm multiplies (M, K) by (K, N) with M from 1 to {MOST_ROWS}, in split_k >= 1 "
             f"parts, not {tuple(a.shape)} by {tuple(b.shape)} in {split_k}."
