@@ -248,12 +248,12 @@ def test_it_measures_itself_only_with_a_card_and_the_fast_kernels(monkeypatch):
     assert ladders.here("matmul", 4096) is None  # the students' copy
     monkeypatch.undo()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    from lab_setup.kernels.bench import command
+    from lab_setup.kernels.bench import single
 
-    monkeypatch.setattr(command, "ladder_here", lambda name, size: _record())
+    monkeypatch.setattr(single, "ladder_here", lambda name, size: _record())
     assert ladders.here("doubling", 8)["steps"][1]["gain"] == 1.6
     monkeypatch.setattr(
-        command, "ladder_here", lambda name, size: _record(timings=[], notes=["no room"])
+        single, "ladder_here", lambda name, size: _record(timings=[], notes=["no room"])
     )
     with pytest.raises(Rejected, match="no room"):
         ladders.here("doubling", 8)

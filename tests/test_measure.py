@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import platform
 from contextlib import nullcontext
 
 import pytest
@@ -226,7 +227,7 @@ def test_versions_name_what_runs_here(no_card):
 
 
 def test_without_triton_the_first_cell_says_one_sentence(monkeypatch):
-    monkeypatch.setattr(measuring.platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(TritonMissing) as caught:
         versions()

@@ -64,7 +64,7 @@ def here(name: str, size: int) -> dict[str, Any] | None:
 
     if not torch.cuda.is_available() or not importlib.util.find_spec("lab_setup.kernels"):
         return None
-    from lab_setup.kernels.bench.command import ladder_here
+    from lab_setup.kernels.bench.single import ladder_here
 
     record = ladder_here(name, size)
     (block,) = record["blocks"]

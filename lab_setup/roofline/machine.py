@@ -12,7 +12,7 @@ import pynvml
 
 from autograder.ir.cards import Card, card
 from lab_setup.gpus import current, driver, gpus
-from lab_setup.roofline.measure import installed
+from lab_setup.roofline.versions import installed
 
 __all__ = ["about", "card_here", "others_on"]
 

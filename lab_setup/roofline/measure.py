@@ -6,17 +6,15 @@ that the caller passed in, marked as one.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from autograder.ir.cards import card
+from lab_setup.roofline.versions import TritonMissing, versions
 
 __all__ = [
     "Measured",
@@ -28,13 +26,6 @@ __all__ = [
     "peak_bytes",
     "versions",
 ]
-
-
-class TritonMissing(ImportError):
-    """There is no Triton for this machine. Jupyter shows the sentence and no traceback."""
-
-    def _render_traceback_(self) -> list[str]:  # IPython asks an exception for this first
-        return [str(self)]
 
 
 @dataclass(frozen=True)
@@ -74,38 +65,6 @@ class Measured:
             spread = f"({t.low:.4f}–{t.high:.4f})"
             lines.append(f"{t.size:>12,}  {t.name:12}{t.ms:9.4f}{spread:>18}{speed:9.0f} {share}")
         return "\n".join(lines + [self.note] * bool(self.note))
-
-
-def versions() -> str:
-    """One line: Python, torch, Triton and the card with its compute capability, if there is one.
-
-    Raises TritonMissing, with one sentence that says what to do, where Triton cannot be imported.
-    """
-    if importlib.util.find_spec("triton") is None or importlib.util.find_spec("torch") is None:
-        raise TritonMissing(
-            "This notebook needs torch and Triton, and Triton exists for Linux only (this is "
-            f"{platform.system()}): open it on a Linux machine, or on Windows under WSL2 "
-            "(docs/WSL2.md has the steps); the cells below would fail; unit 01 works right here."
-        )
-    import torch
-
-    found = [f"Python {platform.python_version()}"]
-    for package in ("torch", "triton"):
-        found.append(f"{package} {installed(package) or '(version unknown)'}")
-    if torch.cuda.is_available():
-        capability = torch.cuda.get_device_capability()
-        found.append(f"{torch.cuda.get_device_name()}, compute capability {capability}")
-    else:
-        found.append("no GPU: kernels are checked on the CPU, GPU cells say what they would show")
-    return " · ".join(found)
-
-
-def installed(package: str) -> str:
-    """The version of a package, or "" where it tells none."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 def _refusal() -> str:

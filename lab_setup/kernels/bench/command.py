@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -23,9 +22,9 @@ from lab_setup.gpus import gpus
 from lab_setup.kernels.bench import offline
 from lab_setup.kernels.bench.families import family, names
 from lab_setup.kernels.bench.results import join, load, new, save, summary
-from lab_setup.roofline.measure import installed
+from lab_setup.roofline.versions import installed
 
-__all__ = ["compile_for", "ladder_here", "main", "measure_here", "measured_in_children"]
+__all__ = ["compile_for", "main", "measure_here", "measured_in_children"]
 
 ROOT = Path(__file__).resolve().parents[3]
 MISSED = 3  # a child's status: it did all, and a target was missed or a check failed
@@ -182,28 +181,6 @@ def measure_here(chosen: tuple[str, ...], target: Path, seconds: float) -> int:
         finally:
             save(record, target)
     return 0 if _all_well(record) else MISSED
-
-
-def ladder_here(name: str, size: int) -> dict[str, Any]:
-    """A record with one block: a ladder at one size, measured in this process. Wants a GPU.
-
-    Raises Rejected where there is no such ladder.
-    """
-    import torch
-
-    from lab_setup.kernels.bench.run import Bench
-    from lab_setup.roofline.machine import about
-
-    ladders = [ladder for one in map(family, names()) for ladder in one.ladders]
-    found = next((ladder for ladder in ladders if ladder.name == name), None)
-    if found is None:
-        raise Rejected(f"No ladder {name}; there are {', '.join(one.name for one in ladders)}.")
-    major, minor = torch.cuda.get_device_capability()
-    record = new(about())
-    with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(record, Path(folder) / "kernels.json", 10 * major + minor)
-        record["blocks"].append(bench.block_of(found, size))
-    return record
 
 
 def _loaded(name: str, record: dict[str, Any]):

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from triton.runtime.autotuner import Autotuner
+from triton.runtime.autotuner import Autotuner, Config
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from lab_setup.kernels.bench.tasks import Launch
 
-__all__ = ["Planned", "first_of_each", "launches_of", "planned"]
+__all__ = ["Planned", "first_of_each", "launches_of", "planned", "tries_of"]
+
+
+@dataclass(frozen=True)
+class Try:
+    """A config that tuning would try (None for a kernel that is not tuned), and its launch."""
+
+    config: Config | None
+    launch: Launch
+
+
+def tries_of(tuner: Autotuner, args: Sequence[Any], options: dict[str, Any]) -> Iterator[Try]:
+    """For each config that the card would try, the launch of the bare kernel: what hooks set in a
+    descriptor and what heuristics work out is in it. Nothing is launched."""
+    named = dict(zip(tuner.arg_names, args, strict=False))
+    configs = tuner.configs
+    if tuner.early_config_prune:
+        configs = tuner.early_config_prune(configs, named, **options)
+    for config in configs:
+        given = {name: _own(value) for name, value in named.items()}
+        chosen = {**options, **config.all_kwargs()}
+        if config.pre_hook is not None:
+            config.pre_hook({**given, **chosen})
+        kernel = tuner.fn
+        while not isinstance(kernel, JITFunction):  # heuristics
+            chosen |= {name: rule({**given, **chosen}) for name, rule in kernel.values.items()}
+            kernel = kernel.fn
+        yield Try(config, Launch("", kernel, tuple(given.values()), chosen))
 
 
 @dataclass(frozen=True)
@@ -36,23 +63,13 @@ def planned(call: Callable[[], object]) -> tuple[object, list[list[Planned]]]:
 
     def tuned(tuner: Autotuner, *args: Any, grid: Any, **options: Any) -> None:
         options.pop("warmup", None)
-        named = dict(zip(tuner.arg_names, args, strict=False))
-        configs = tuner.configs
-        if tuner.early_config_prune:
-            configs = tuner.early_config_prune(configs, named, **options)
-        plans = []
-        for config in configs:
-            every = {name: _own(value) for name, value in named.items()}
-            chosen = {**options, **config.all_kwargs()}
-            if config.pre_hook is not None:
-                config.pre_hook({**every, **chosen})
-            plans.append(_plan(tuner.fn, str(config), grid, every, chosen))
-        found.append(plans)
+        tries = list(tries_of(tuner, args, options))
+        found.append([Planned(str(one.config), _grid(grid, one), one.launch) for one in tries])
 
     def plain(kernel: JITFunction, *args: Any, grid: Any, **options: Any) -> None:
         options.pop("warmup", None)
-        named = dict(zip(kernel.arg_names, args, strict=False))
-        found.append([_plan(kernel, "", grid, named, options)])
+        one = Try(None, Launch("", kernel, args, options))
+        found.append([Planned("", _grid(grid, one), one.launch)])
 
     with patch.object(Autotuner, "run", tuned), patch.object(JITFunction, "run", plain):
         result = call()
@@ -77,10 +94,12 @@ def first_of_each(launches: Iterable[Launch]) -> Iterator[Launch]:
             yield launch
 
 
-def _plan(kernel: Any, config: str, grid: Any, named: dict, options: dict) -> Planned:
-    if callable(grid):
-        grid = grid({**named, **options})
-    return Planned(config, tuple(grid), Launch("", kernel, tuple(named.values()), options))
+def _grid(grid: Any, one: Try) -> tuple[int, ...]:
+    return tuple(grid(_named(one.launch)) if callable(grid) else grid)
+
+
+def _named(launch: Launch) -> dict[str, Any]:
+    return dict(zip(launch.kernel.arg_names, launch.args, strict=False)) | launch.options
 
 
 def _own(value: Any) -> Any:

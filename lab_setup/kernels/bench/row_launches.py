@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from triton import JITFunction
 
 from lab_setup.kernels import add as adding
 from lab_setup.kernels import fp8, rmsnorm, softmax
 from lab_setup.kernels.bench import row_steps as steps
+from lab_setup.kernels.bench.launching import tries_of
 from lab_setup.kernels.bench.row_rivals import EPS
 from lab_setup.kernels.bench.row_tasks import COLUMNS, F8, NUMBERS, SMALL
 from lab_setup.kernels.bench.tasks import Launch
@@ -33,21 +33,11 @@ def launches(cc: int) -> Iterator[Launch]:
 
 def _tuned(label: str, tuner: Any, args: tuple, needs: int = 80, **options) -> Iterator[Launch]:
     """A launch for each config that tuning would try, of the bare kernel."""
-    tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-    try:
-        configs = tuner.prune_configs(options)
-    finally:
-        tuner.nargs = None
-    for config in configs:
-        given = options | config.all_kwargs()
-        kernel = tuner.fn
-        while not isinstance(kernel, JITFunction):  # heuristics
-            by_name = dict(zip(kernel.arg_names, args, strict=False)) | given
-            given |= {name: rule(by_name) for name, rule in kernel.values.items()}
-            kernel = kernel.fn
+    for one in tries_of(tuner, args, options):
+        config, made = one.config, one.launch
         numbers = " ".join(f"{name}={value}" for name, value in config.kwargs.items())
         about = f"{numbers} warps={config.num_warps} stages={config.num_stages}"
-        yield Launch(f"{label}: {about}", kernel, args, given, needs)
+        yield Launch(f"{label}: {about}", made.kernel, made.args, made.options, needs)
 
 
 def _add_launches() -> Iterator[Launch]:
