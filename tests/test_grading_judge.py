@@ -185,6 +185,27 @@ def test_bubblewrap_that_cannot_work_is_one_sentence(monkeypatch):
         sandbox.require_bubblewrap()
 
 
+def test_a_sandbox_that_cannot_start_says_why_to_every_submission(monkeypatch):
+    """The second one used to read of a file that is closed."""
+    monkeypatch.setattr(sandbox, "_interpreter", lambda: "/no/python")
+    box = Sandbox()
+    try:
+        for _ in range(2):
+            with pytest.raises(sandbox.SandboxFailed, match="/no/python"):
+                _solve(box, "")
+    finally:
+        box.close()
+
+
+def test_a_judge_that_cannot_start_fails_every_submission_alike(grader, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sandbox, "_environment", lambda *_: {"PYTHONHOME": "/no"})
+        patch.setattr(grader, "_judge", Warm("judge", "limits"))
+        for _ in range(2):
+            with pytest.raises(sandbox.SandboxFailed):  # the second one was a ValueError
+                grader._to_judge({})
+
+
 def test_an_ordinary_user_gets_namespaces_from_bubblewrap(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     sandbox.bubblewrap.cache_clear()

@@ -231,6 +231,13 @@ def test_a_file_that_does_not_have_the_function_is_a_note(tmp_path):
     }
 
 
+def test_a_released_notebook_that_nobody_filled_in_is_a_sentence(capsys, tmp_path):
+    released = "release/02_vector_add/02_vector_add.ipynb"
+    figures = ["--json", str(tmp_path / "a.json")]
+    assert main(["roofline", "--kernel", "02.add", "--file", released, *figures]) == 1
+    assert "02.add: not predicted: its kernels load and store nothing." in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "words, sentence",
     [

@@ -250,9 +250,11 @@ class Grader:
                 return self._judge.run(job, self._budget.judge, later)
             except SandboxFailed:
                 self._judge.close()
-                if attempt or self._closed:
+                if self._closed:
                     raise
                 self._judge = Warm("judge", "limits")
+                if attempt:
+                    raise
         raise AssertionError("unreachable")
 
 

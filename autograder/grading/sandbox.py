@@ -165,9 +165,8 @@ class Sandbox:
     def run(self, job: dict, limits: Limits, later: Later | None = None) -> tuple[End, list[dict]]:
         """See ``Warm.run``. Raises SandboxFailed when our side broke twice in a row."""
         for attempt in range(2):
-            warm = self._take()
             try:
-                return warm.run(job, limits, later)
+                return self._take().run(job, limits, later)
             except SandboxFailed:
                 self._end()
                 if self._confinement == "filter":  # whoever is alone in a sandbox can end it

@@ -12,6 +12,7 @@ from typing import Any
 
 from autograder.counting import EFFECTIVE, Counts, counts
 from autograder.ir.cards import Card
+from autograder.records import Rejected
 
 __all__ = [
     "Prediction",
@@ -106,7 +107,12 @@ def roof_ms(nbytes: float, flop: float, dtype: str, card: Card) -> float:
 
 
 def predict(work: Work, card: Card, band: tuple[float, float] = (0.8, 0.9)) -> Prediction:
-    """The least time of ``work`` on ``card``; ``band``: attainable shares of the roof."""
+    """The least time of ``work`` on ``card``; ``band``: attainable shares of the roof.
+
+    Raises Rejected for work that moves nothing, such as a solution that is not written yet.
+    """
+    if not work.memory:
+        raise Rejected("its kernels load and store nothing. Is the solution written yet?")
     seconds = {
         "memory": work.memory / (card.bandwidth * 1e9),
         "tensor cores": work.dot / (peak_of(work.dtype, card) * 1e12),
