@@ -39,7 +39,7 @@ setup: $(VENV)/.installed  ## make .venv with everything in it
 lab: setup  ## open JupyterLab on the first lesson
 	@test ! -d course || $(PY) -m course.build --missing
 	$(PY) -m jupyterlab --port=$(PORT) --ServerApp.root_dir="$(CURDIR)" \
-	--LabApp.default_url="/lab/tree/$(FIRST)?file-browser-path=/" \
+	--LabApp.default_url="/lab/tree/$(FIRST)" \
 	$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_FLAGS)
 
 # ---- From here on for instructors (course/bundle.py leaves it out).

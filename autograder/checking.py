@@ -59,7 +59,7 @@ class CheckFailed(AssertionError):
         return [str(self)]
 
 
-def check(id: str, *functions: Any, hidden: bool = False):
+def check(id: str = "", *functions: Any, hidden: bool = False):
     """Check an exercise at once, on the CPU: ``check("02.add", add)``.
 
     ``functions`` are what the exercise asks for, in its order (for a quiz, the dict of answers).
@@ -83,7 +83,7 @@ def check(id: str, *functions: Any, hidden: bool = False):
     return report
 
 
-def hint(id: str):
+def hint(id: str = ""):
     """The exercise's hints, one after the other: each opens the next."""
     from autograder.render.html import Hints
 
@@ -107,6 +107,10 @@ class _Sentence:
 
 def _exercise(id: Any) -> Exercise:
     """The exercise. Raises Rejected if there is none, also where its id was forgotten."""
+    if id == "":
+        raise Rejected(
+            'Say which exercise, as its check cell does: check("02.add", add), hint("02.add").'
+        )
     if isinstance(id, str):
         return exercises.get(id)
     name = getattr(id, "__name__", "add")
@@ -362,7 +366,7 @@ def check_file(id: str, path: str, *, as_json: bool = False, hidden: bool = Fals
         return _say(str(error), as_json, id, "could_not_check", 2)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what a student prints is no report
-            functions = load_solution(path)
+            functions = load_solution(path, id)
     except Rejected as error:
         return _say(str(error), as_json, id, "fail", 1)
     if exercise.machine == "quiz" and hidden:

@@ -21,6 +21,15 @@ WATCHERS = []  # the check and the pictures listen here: objects with launch() a
 _program = "(no launch)"  # the pid that is running
 
 
+class Pid(tuple):
+    """A program's number along each axis of the grid. A plain tuple times 64 is 64 copies of it."""
+
+    def __mul__(self, factor):
+        raise TypeError("pid is a tuple, a number for each axis of the grid: write pid[0], not pid")
+
+    __rmul__ = __mul__
+
+
 class OutOfBounds(IndexError):
     """A lane that is on touches no number of the array: on a GPU, a memory fault at best."""
 
@@ -80,7 +89,7 @@ def launch(kernel, grid, *args, order=iter, **named) -> None:
         watcher.launch(kernel, grid, args, named)
     try:
         for _program in order(list(product(*map(range, grid)))):
-            kernel(_program, *args, **named)
+            kernel(Pid(_program), *args, **named)
     finally:
         _program = "(no launch)"
 

@@ -314,6 +314,13 @@ class Run:
     # Inputs that were loaded in part: (kernel argument, mask of the elements that nobody loaded).
     unread: tuple[tuple[str, np.ndarray], ...] = ()
 
+    def __repr__(self) -> str:
+        """What a cell shows that ends in a run: the arrays would fill pages."""
+        return (
+            f"Run: outputs {len(self.outputs)}, findings {len(self.findings)}, numbers moved "
+            f"{self.elements}. show(run) tells the findings, run.outputs[0].values are numbers."
+        )
+
     @property
     def elements(self) -> int:
         """Elements requested by loads and stores together."""

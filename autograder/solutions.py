@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import json
 import linecache
+import re
 import traceback
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,12 @@ from autograder.records import Rejected
 __all__ = ["load_solution"]
 
 
-def load_solution(path: str) -> dict[str, Any]:
+def load_solution(path: str, exercise: str = "") -> dict[str, Any]:
     """The names that a ``.py`` file or a notebook defines. Raises Rejected with one sentence.
 
-    A notebook's failing cell costs only itself; a file that fails defines nothing.
+    A notebook's failing cell costs only itself; a file that fails defines nothing. With
+    ``exercise``, such as ``"03.softmax"``, a notebook is run as far as the check cell of that
+    exercise, as the judge does: a name that a later exercise uses again means what it meant there.
     """
     file = Path(path)
     if not file.is_file():
@@ -31,7 +34,7 @@ def load_solution(path: str) -> dict[str, Any]:
         raise Rejected(f"{file.name} is neither a .py file nor a notebook (.ipynb).")
     text = _read(file)
     with _without_card():
-        return _notebook(file, text) if file.suffix == ".ipynb" else _script(file, text)
+        return _notebook(file, text, exercise) if file.suffix == ".ipynb" else _script(file, text)
 
 
 def _without_card():
@@ -73,11 +76,12 @@ def _script(file: Path, source: str) -> dict[str, Any]:
     return namespace
 
 
-def _notebook(file: Path, text: str) -> dict[str, Any]:
+def _notebook(file: Path, text: str, exercise: str) -> dict[str, Any]:
     try:
+        cells = json.loads(text)["cells"]
         sources = [
             (f"cell {number}", "".join(cell["source"]))
-            for number, cell in enumerate(json.loads(text)["cells"], 1)
+            for number, cell in enumerate(cells[: _check_cell(cells, exercise)], 1)
             if cell["cell_type"] == "code"
         ]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -86,3 +90,15 @@ def _notebook(file: Path, text: str) -> dict[str, Any]:
     for _ in run_cells(sources, namespace):  # what a failing cell defined before still counts
         continue
     return namespace
+
+
+def _check_cell(cells: list[dict], exercise: str) -> int | None:
+    """Where the exercise's check cell stands: nbgrader's, or else the last one that calls check on
+    it (a lesson's cells have no grade id). None if there is none."""
+    graded, called = "check-" + exercise.replace(".", "-"), None
+    for number, cell in enumerate(cells):
+        if cell.get("metadata", {}).get("nbgrader", {}).get("grade_id") == graded:
+            return number
+        if exercise and re.search(rf"\bcheck\(\s*['\"]{exercise}['\"]", "".join(cell["source"])):
+            called = number
+    return called

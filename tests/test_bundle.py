@@ -112,6 +112,7 @@ def test_make_lab_would_start_on_the_first_lesson_without_building(unzipped):
     done = run(unzipped, "make", "-n", "lab")
     assert done.returncode == 0, done.stderr
     assert "/lab/tree/notebooks/01_" in done.stdout
+    assert "?" not in done.stdout  # Jupyter puts ?token=… behind it in the address that it prints
 
 
 SOLUTION = """

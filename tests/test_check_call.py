@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ import triton
 import triton.language as tl
 
 from autograder.__main__ import main
-from autograder.checking import CheckFailed, check, hint
+from autograder.checking import CheckFailed, check, hint, inspect_call
 from autograder.render.text import WIDTH
 
 
@@ -60,6 +62,35 @@ def test_a_forgotten_id_is_named():
     assert 'a string as in its check cell, such as check("02.add", add)' in said(add)
     assert 'check("02.add", add)' in repr(hint(add))
     assert "0x" not in said(add)
+
+
+def test_no_argument_at_all_is_a_sentence():
+    for nothing in (check(), hint()):
+        assert repr(nothing).startswith("Say which exercise")
+
+
+def test_a_run_at_the_end_of_a_cell_is_a_line_and_not_its_arrays():
+    shown = repr(inspect_call(add_in_place, torch.ones(2000), torch.ones(2000)))
+    assert "numbers moved 6000. show(run)" in shown and len(shown) < 200
+
+
+GRADED = {"nbgrader": {"grade_id": "check-02-add"}}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "status"), [((GRADED, {}), 0), (({}, {}), 1), (({}, GRADED), 1)]
+)
+def test_a_name_means_what_it_meant_at_the_check_cell(tmp_path, capsys, metadata, status):
+    own = Path(__file__).parent / "submissions/right/02_add_plain.py"
+    sources = (own.read_text(), 'check("02.add", add)', "add = None", "check('02.add', add)", "1/0")
+    of = ({}, metadata[0], {}, metadata[1], {})
+    cells = [
+        {"cell_type": "code", "source": source, "metadata": about}
+        for source, about in zip(sources, of, strict=True)
+    ]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    assert main(["check", "02.add", str(tmp_path / "a.ipynb")]) == status
+    assert ("pass, 8 of 8" in capsys.readouterr().out) == (status == 0)
 
 
 def test_an_unknown_id_lists_no_unit_that_a_student_lacks():

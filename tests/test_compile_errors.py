@@ -200,6 +200,16 @@ def larger_of_two(p, n):
 
 
 @triton.jit
+def larger_than_zero(p, n):
+    tl.store(p, tl.max(tl.load(p + tl.arange(0, 16)), 0.0))
+
+
+@triton.jit
+def printed(p, n):
+    print(tl.arange(0, 16))
+
+
+@triton.jit
 def maximum_along(p, n):
     tl.store(p, tl.maximum(tl.load(p + tl.arange(0, 16)), axis=0))
 
@@ -324,6 +334,8 @@ WRONG = [
     (python_function, "tl.store", "`math.exp` is a function for Python's numbers"),
     (own_function, "tl.store", "a Python function cannot work on a block"),
     (larger_of_two, "tl.store", "The larger of two, lane by lane, is tl.maximum(a, b)."),
+    (larger_than_zero, "tl.store", "The larger of two, lane by lane, is tl.maximum(a, b)."),
+    (printed, "    print", "print needs a text before the numbers"),
     (maximum_along, "tl.store", "tl.max(block, axis=0) reduces one."),
     (of_the_host, "for i in range", "In a kernel it is tl.cdiv."),
     (power, "tl.store", "A square is x * x"),

@@ -32,6 +32,15 @@ def test_arange_counts_lanes():
     assert arange(2, 5).tolist() == [2, 3, 4]
 
 
+def test_pid_is_refused_as_a_number_and_is_a_tuple_otherwise(x):
+    seen = []
+    launch(lambda pid, out: seen.append(pid), (2, 1), x)
+    assert seen == [(0, 0), (1, 0)] and repr(seen[1]) == "(1, 0)"
+    for wrong in (lambda pid, out: pid * 4, lambda pid, out: 4 * pid):
+        with pytest.raises(TypeError, match=r"write pid\[0\], not pid"):
+            launch(wrong, (2,), x)
+
+
 def test_load_reads_flat_offsets_in_the_shape_of_the_offsets(x):
     block = load(x.reshape(2, 5), np.array([[0, 5], [9, 1]]))
     assert block.tolist() == [[0, 5], [9, 1]]

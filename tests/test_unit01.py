@@ -323,6 +323,15 @@ def test_unit_01_works_where_torch_and_triton_are_missing():
     assert "01.add" in done.stdout and done.stderr == ""
 
 
+@pytest.mark.parametrize("mask", ["offs >= 0 and offs < n", "0 <= offs < n"])
+def test_masks_joined_as_python_joins_are_told_to_use_an_ampersand(tmp_path, mask):
+    text = (HERE / "submissions/right/01_add_plain.py").read_text()
+    assert text.count("offs < n") == 1
+    (tmp_path / "a.py").write_text(text.replace("offs < n", mask))
+    said = check_functions(ADD, load_solution(str(tmp_path / "a.py"))).findings[0].message
+    assert "Join masks by & and |" in said and "a.any()" not in said
+
+
 def test_a_fault_of_ours_is_never_the_students():
     code = "def drive(solution, arguments): raise KeyError('ours')"
     names = {}

@@ -208,6 +208,11 @@ _REASONS: tuple[tuple[str, str], ...] = (
     (r"missing a required argument: (.+)", r"the function is called without {\1}."),
     (r"(\w+)\(\) got an unexpected keyword argument '(\w+)'", r"\1 has no argument `\2`."),
     (r"(\w+)\(\) takes .* positional", r"\1 is called with too many arguments."),
+    (
+        r"\] is not string$",
+        'print needs a text before the numbers, print("offs", offs), and prints on a card only. '
+        "interpret, from lesson 02, runs the kernel here and prints.",
+    ),
     (r"f-string containing non-constexpr", "an f-string can hold tl.constexpr values only."),
     (r"(?:int|float)\(\) argument must be", "convert with `x.to(tl.int32)` in place of int(x)."),
 )

@@ -56,7 +56,9 @@ _WHICH = {"tl.max": "larger", "tl.min": "smaller"}
 
 def _is_axis(argument: ast.expr) -> bool:
     """Whether this may stand for an axis: a whole number, a name, or None."""
-    return isinstance(argument, (ast.Constant, ast.Name, ast.UnaryOp))
+    if isinstance(argument, ast.Constant):
+        return not isinstance(argument.value, float)
+    return isinstance(argument, (ast.Name, ast.UnaryOp))
 
 
 def shape(node: ast.AST | None, types: Mapping[str, str]) -> str:

@@ -121,6 +121,11 @@ def _driven(exercise: Exercise, solution: Mapping, arguments: tuple):
         frames = [frame for frame in frames if is_students(frame.filename)]
         said = " ".join(str(error).split())[:200].rstrip(".")
         what = type(error).__name__ + (f": {said}" if said else "")
+        if "truth value of an array" in said:  # NumPy's advice, a.any(), would lead away
+            what = (
+                "`and`, `or`, `if` or a < b < c, which ask for one truth value, and this is a "
+                "block of them. Join masks by & and |, with each comparison in parentheses"
+            )
         if frames:
             line, name = frames[-1].lineno, frames[-1].name
             message = f"{name} stopped at line {line} with {what}."

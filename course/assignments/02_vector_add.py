@@ -8,7 +8,8 @@ cell says that Triton is missing, stop there: every cell after it would fail.
 For every kernel, `check` answers four questions, here and on the CPU: is it right, does every lane stay
 inside its tensor, does it move no more than theory says, would it compile for the card. Check as often as you
 like: your grade comes from the same check, on further lengths and types. `hint("02.add")` opens a hint; call
-it again for the next one. (Jupyter shows what stands in the last line of a cell, so let `check(…)` be the last line.)
+it again for the next one. To try one call by hand without a card, write `inspect_call(add, x, y).outputs[0].values`: `add(x, y)`
+itself needs a card. (Jupyter shows what stands in the last line of a cell, so let `check(…)` be the last line.)
 """
 
 # %%
@@ -22,6 +23,7 @@ import triton
 import triton.language as tl
 
 from autograder import check, hint
+from autograder.checking import inspect_call
 from autograder.render.lesson02 import roof
 
 # %% [markdown]

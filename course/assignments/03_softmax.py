@@ -253,8 +253,8 @@ roof({"triton": (5, 4)}, measured=measured)
 r"""
 ## Quiz
 
-Graded with the assignment, a point each; there is no check before. A number, a letter such as `"a"`, or a list
-of letters such as `["a", "b"]`.
+Graded with the assignment, a point each; the check below looks at the form of your answers only. Put them into the
+next cell: a number, a letter such as `"a"`, or a list of letters such as `["a", "b"]`.
 
 **q1.** Why do the lanes beyond a row read −∞ in softmax, and not 0?
 

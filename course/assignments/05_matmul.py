@@ -281,8 +281,8 @@ measured
 r"""
 ## Quiz
 
-Graded with the assignment, a point each; there is no check before. A number, a letter such as `"a"`, or a list of
-letters such as `["a", "b"]`.
+Graded with the assignment, a point each; the check below looks at the form of your answers only. Put them into the
+next cell: a number, a letter such as `"a"`, or a list of letters such as `["a", "b"]`.
 
 **q1.** A product of 1024 × 1024 in tiles of 128 × 128: how many programs?
 

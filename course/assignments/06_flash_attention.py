@@ -521,8 +521,8 @@ measured
 r"""
 ## Quiz
 
-Graded with the assignment, a point each; there is no check before. A number, a letter such as `"a"`, or a list of
-letters such as `["a", "b"]`.
+Graded with the assignment, a point each; the check below looks at the form of your answers only. Put them into the
+next cell: a number, a letter such as `"a"`, or a list of letters such as `["a", "b"]`.
 
 **q1.** Causal, T = 4096, blocks of 64 × 64. How many pairs of a block of queries and a block of keys does a head
 compute, if none is computed that is hidden altogether?

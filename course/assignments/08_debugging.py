@@ -364,8 +364,8 @@ if gpu("no output: all eight agree with torch."):
 r"""
 ## Quiz
 
-Graded with the assignment, a point each; there is no check before. A number, a letter such as `"a"`, or a list
-of letters such as `["a", "b"]`.
+Graded with the assignment, a point each; the check below looks at the form of your answers only. Put them into the
+next cell: a number, a letter such as `"a"`, or a list of letters such as `["a", "b"]`.
 
 **q1.** A matrix has 20 rows of 5 columns, and its rows begin 8 elements apart. A kernel takes the width for the row
 stride and reads "row 3, column 2". In which column of memory's rows of 8 does it end up, counted from 0?

@@ -229,8 +229,8 @@ measured
 r"""
 ## Quiz
 
-Graded with the assignment, a point each; there is no check before. A number, a letter such as `"a"`, or a list of
-letters such as `["a", "b"]`.
+Graded with the assignment, a point each; the check below looks at the form of your answers only. Put them into the
+next cell: a number, a letter such as `"a"`, or a list of letters such as `["a", "b"]`.
 
 **q1.** M = 16, N = 4096, tiles of 16 × 64, SPLIT_K = 1: how many programs?
 

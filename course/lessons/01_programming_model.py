@@ -279,6 +279,8 @@ print(getsource(launch))
 
 # %% [markdown]
 r"""
+`Pid` is a tuple that refuses `pid * BLOCK`: Python would repeat a plain tuple, without a word.
+
 `STATS` counts the numbers that lanes read and write. It runs on until you set it back. **Predict** both counts for ten
 numbers in three blocks of four:
 """
@@ -454,7 +456,8 @@ print("transposed:", np.array_equal(out, matrix.T))
 
 # %% [markdown]
 r"""
-The mask has a condition for each axis. A tile at the corner sticks out on two sides.
+The mask has a condition for each axis: a tile at the corner sticks out on two sides. Masks are joined by `&`, each comparison in
+its own parentheses. Python's `and` asks for one truth value, and a mask is a block of them.
 
 ## What did it move?
 

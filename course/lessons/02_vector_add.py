@@ -73,8 +73,8 @@ def scale(x, factor, block_size=1024):
 
 # %% [markdown]
 r"""
-`scale(x, 10.0)` would launch it on a card. `inspect_call(scale, x, 10.0)` makes the same call, notes the
-launch, and plays the compiled kernel in NumPy, every lane of every program.
+`scale(x, 10.0)` would launch it on a card; without one it stops with *0 active drivers*. `inspect_call(scale, x, 10.0)`
+makes the same call, notes the launch, and plays the compiled kernel in NumPy, every lane of every program.
 """
 
 # %%

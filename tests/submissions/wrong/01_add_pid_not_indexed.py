@@ -1,5 +1,5 @@
-# expect: race races values
-# A tuple times BLOCK is a long tuple, not a number.
+# expect: interface values
+# A tuple times BLOCK would be a long tuple: the pid of a launch refuses, and says what to write.
 from autograder.minitriton import arange, load, store
 
 
