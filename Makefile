@@ -10,9 +10,9 @@ PIP_FLAGS ?=
 VENV_FLAGS ?=
 LAB_FLAGS ?=
 PORT ?= 8888
+FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 PYTHON ?= $(shell for p in python3.12 python3.11 python3.13 python3 python; do \
-	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
-	&& { echo $$p; break; }; done)
+	$$p -c '$(FITS)' 2>/dev/null && { echo $$p; break; }; done)
 FIRST := $(firstword $(sort $(wildcard notebooks/01_*.ipynb notebooks/*.ipynb)))
 
 help:  ## list the commands
@@ -21,6 +21,8 @@ help:  ## list the commands
 $(VENV)/.installed: requirements.txt
 	@test -n "$(PYTHON)" || { echo "The course runs on Python 3.11, 3.12 or 3.13, and none of them" \
 	"is on the PATH. Install one, or name it: make lab PYTHON=/path/to/python3.12"; exit 1; }
+	@$(PYTHON) -c '$(FITS)' 2>/dev/null || { echo "$(PYTHON) is not on this machine or no Python 3.11," \
+	"3.12 or 3.13. Name one, for example PYTHON=/usr/bin/python3"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV_FLAGS) $(VENV) || { rm -rf $(VENV); echo "$(PYTHON)" \
 	"cannot make virtual environments. On Debian and Ubuntu: sudo apt install python3-venv"; exit 1; }
 	@echo "Installing the packages of requirements.txt into $(VENV): a few minutes, once."

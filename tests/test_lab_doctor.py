@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,32 @@ def test_a_bubblewrap_that_may_not_make_namespaces(monkeypatch, tmp_path, no_car
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     (line,) = lines("sandbox")
     assert line.state == "yellow" and "No permissions to create new namespace" in line.text
+    assert "/etc/sysctl.d/" in line.mend  # it has to outlive a restart
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can try as another account")
+def test_root_tries_the_sandbox_with_the_rights_of_the_grading_account(monkeypatch, no_cards):
+    """Ubuntu 24.04 lets root make namespaces and nobody else, and root does not grade."""
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is root's alone
+        place = Path(folder)
+        roots_alone = place / "bwrap"
+        roots_alone.write_text('#!/bin/sh\n[ "$(id -u)" = 0 ] || { echo uid map >&2; exit 1; }\n')
+        for path in (roots_alone, place):
+            path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+        (line,) = lines("sandbox", COURSE_SETTINGS=folder, COURSE_GRADER="no-such-account")
+        assert line.state == "green"
+        (line,) = lines("sandbox", COURSE_SETTINGS=folder, COURSE_GRADER="nobody")
+        assert line.state == "yellow" and "uid map" in line.text
+
+
+@pytest.mark.parametrize("release, state", [("5.10.0-28-amd64", "yellow"), ("5.14.0", "green")])
+def test_an_old_kernel(monkeypatch, tmp_path, no_cards, release, state):
+    (tmp_path / "bwrap").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(doctor.platform, "release", lambda: release)
+    (line,) = lines("sandbox")
+    assert line.state == state and (state == "green" or release in line.text)
 
 
 @pytest.mark.parametrize("installed", ["3.5.1", "3.10.0"])
@@ -177,8 +204,12 @@ def test_lock_files_that_students_could_remove(one_card, monkeypatch, tmp_path):
     assert line.state == "red" and "others than root" in line.text
 
 
-def test_a_hub_is_looked_at_where_one_is_set_up(no_cards, tmp_path):
+def test_a_hub_is_looked_at_where_one_is_set_up(no_cards, tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_PROXY", sys.executable)
     assert lines("hub", COURSE_SETTINGS=str(tmp_path / "none")) == []
+    monkeypatch.setenv("COURSE_PROXY", "/no/proxy")
+    (line,) = lines("hub", COURSE_SETTINGS=str(tmp_path / "none"))
+    assert line.state == "yellow" and "--prefix .cache/node" in line.mend
     (line,) = lines("hub", COURSE_SETTINGS=str(tmp_path), COURSE_PROXY="/no/proxy")
     assert line.state == "red" and "npm install" in line.mend
     asked = {"COURSE_PROXY": sys.executable, "COURSE_URL": "http://127.0.0.1:9"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from traitlets.config import PyFileConfigLoader
 from lab_setup.hub import install, steps, trial
 from lab_setup.hub.accounts import Person, read_roster
 from lab_setup.hub.server import bring_lessons
-from lab_setup.hub.site import COURSE, Site
+from lab_setup.hub.site import COURSE, Site, proxy_fault
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -29,6 +30,9 @@ def test_the_environment_says_all_of_a_site():
     "name, word, said",
     [
         ("COURSE_HUB_PORT", "many", "COURSE_HUB_PORT is 'many', and should be a whole number"),
+        ("COURSE_HUB_PORT", "80810", "from 1 to 65535"),
+        ("COURSE_SERVERS_PER_CARD", "-3", "from 0 to 65535"),
+        ("COURSE_IDLE_MINUTES", "0", "from 1 to 65535"),
         ("COURSE_EXCHANGE", "here", "should be a path that begins with /"),
         ("COURSE_SPAWNER", "docker", "local or systemd"),
     ],
@@ -43,6 +47,9 @@ def test_the_administrators_file_goes_over_the_environment(tmp_path):
     given = {"COURSE_SETTINGS": str(tmp_path), "COURSE_IDLE_MINUTES": "7", "COURSE_GRADER": "g"}
     site = Site.kept(given)
     assert (site.idle_minutes, site.grader) == (5, "g")
+    (tmp_path / "hub.env").write_text("COURSE_IDLE_MINUTE=5\n")
+    with pytest.raises(ValueError, match="COURSE_IDLE_MINUTE is no setting"):
+        Site.kept(given)
 
 
 def test_each_role_has_its_settings():
@@ -73,6 +80,7 @@ def test_a_roster():
         ("ada,Ada,teacher", "ada has the role 'teacher'"),
         ("ada,Ada,student\nada,Eda,student", "line 3 of the roster: ada stands there twice"),
         ("root,Ada,student", "take another username"),
+        ("daemon,Ada,student", "take another username"),
         ("grader,Ada,student", "take another username"),
         ("ada,a:b,student", "cannot hold a colon"),
         ("ada", "ada has the role ''"),
@@ -83,6 +91,16 @@ def test_a_roster_that_cannot_be(row, said):
         read_roster(f"username,name,role\n{row}\n", "grader")
     with pytest.raises(ValueError, match="first line"):
         read_roster(row, "grader")
+
+
+def test_a_roster_from_a_spreadsheet(tmp_path, capsys):
+    with pytest.raises(ValueError, match="it is 'username;name;role'"):
+        read_roster("username;name;role\nada;Ada;student\n", "grader")
+    with pytest.raises(ValueError, match="names nobody"):
+        read_roster("username,name,role\n", "grader")
+    (tmp_path / "roster.csv").write_bytes("username,name,role\nada,Änne,student\n".encode("latin1"))
+    assert install.main(["--dry-run", "--roster", str(tmp_path / "roster.csv")]) == 2
+    assert "roster.csv is not in UTF-8" in capsys.readouterr().err
 
 
 def made(place: Path) -> list[steps.Step]:
@@ -200,3 +218,33 @@ def test_a_trial_without_the_proxy_says_how_to_get_it(tmp_path):
     )  # fmt: skip
     assert done.returncode == 1
     assert "npm install" in done.stderr and not (tmp_path / "hub").exists()
+
+
+def test_a_proxy_without_its_node(tmp_path):
+    program = tmp_path / "configurable-http-proxy"
+    program.write_text("#!/usr/bin/env no-such-node\n")
+    program.chmod(0o755)
+    said, mend = proxy_fault(str(program), "npm install …")
+    assert "no-such-node" in said and "Node.js" in mend
+    assert proxy_fault(sys.executable, "") is None
+
+
+def test_a_trial_whose_port_is_taken_says_so_before_it_starts(monkeypatch, tmp_path, capsys):
+    """Else the hub that has the port would answer for the new one."""
+    monkeypatch.setenv("COURSE_PROXY", sys.executable)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        place = tmp_path / "hub"
+        assert trial.main(["--port", str(port - 1), "--place", str(place)]) == 1
+    said = capsys.readouterr().err
+    assert re.search(rf" \d+ to \d+\. ({port - 1}|{port}): ", said) and "--port 8100" in said
+    assert not place.exists()
+
+
+def test_a_trial_reads_this_checkout_s_settings_where_another_has_been(tmp_path):
+    site = trial.trial_site(tmp_path, 8000, cards=0)
+    (site.exchange / COURSE / "outbound" / trial.FIRST).mkdir(parents=True)
+    site.course.mkdir()
+    (site.course / "nbgrader_config.py").write_text("load_subconfig('x', path='/moved/away')\n")
+    trial.course_directory(site)
+    assert str(ROOT) in (site.course / "nbgrader_config.py").read_text()

@@ -23,6 +23,7 @@ from lab_setup.hub.steps import Step
 __all__ = ["Person", "account_steps", "read_roster"]
 
 ROLES = ("student", "instructor")
+FIRST_PERSON = 1000  # below it are the system's accounts: root, daemon, www-data
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")  # what useradd takes, and nbgrader as a directory
 
 
@@ -37,7 +38,11 @@ def read_roster(text: str, grader: str) -> list[Person]:
     """The rows of a roster. Raises ValueError with one sentence that names the line."""
     rows = csv.DictReader(text.lstrip("\ufeff").splitlines())
     if not {"username", "name", "role"} <= {*(rows.fieldnames or ())}:
-        raise ValueError("The roster's first line has to be: username,name,role")
+        found = ",".join(rows.fieldnames or ())
+        raise ValueError(
+            "The roster's first line has to be username,name,role, with commas and in small "
+            f"letters; it is {found!r}."
+        )
     people: dict[str, Person] = {}
     for row in rows:
         user, name, role = ((row[key] or "").strip() for key in ("username", "name", "role"))
@@ -50,11 +55,14 @@ def read_roster(text: str, grader: str) -> list[Person]:
             raise ValueError(f"{where}: {user} has the role {role!r}; it is student or instructor.")
         if user in people:
             raise ValueError(f"{where}: {user} stands there twice.")
-        if user in (grader, "root"):
+        account = _account(user)
+        if user == grader or (account and account.pw_uid < FIRST_PERSON):
             raise ValueError(f"{where}: {user} is no person's account; take another username.")
         if ":" in name or "\n" in name:
             raise ValueError(f"{where}: a name cannot hold a colon.")
         people[user] = Person(user, name, role)
+    if not people:  # rather a spoilt export than a wish to close the hub for all
+        raise ValueError("The roster names nobody: a line a person, under username,name,role.")
     return list(people.values())
 
 

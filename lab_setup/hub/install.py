@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
+import pwd
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from course.bundle import contents
 from lab_setup import gpulock
 from lab_setup.gpus import gpus
 from lab_setup.hub.accounts import Person, account_steps, passwords, read_roster
-from lab_setup.hub.site import INSTALL_PROXY, Site
+from lab_setup.hub.site import INSTALL_PROXY, Site, proxy_fault
 from lab_setup.hub.steps import Step, directory, run, text_file, tree
 
 UNIT = "triton-course.service"
@@ -163,8 +163,8 @@ def _unusable() -> str:
     try:
         tried = subprocess.run(
             [sys.executable, "-I", "-c", "import jupyterhub, nbgrader"],
-            capture_output=True, text=True, cwd="/", user="nobody", group="nogroup",
-            extra_groups=[],
+            capture_output=True, text=True, cwd="/", extra_groups=[],
+            user="nobody", group=pwd.getpwnam("nobody").pw_gid,
         )  # fmt: skip
         said = (tried.stderr.strip().splitlines() or [""])[-1] if tried.returncode else ""
     except PermissionError:
@@ -187,7 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         site = Site.kept()
-        people = read_roster(options.roster.read_text(encoding="utf-8"), site.grader)
+        people = _roster(options.roster, site)
         if os.geteuid() != 0 and not options.dry_run:
             raise ValueError("Accounts and services are root's work: sudo, or --dry-run to look.")
         if os.geteuid() == 0 and (said := _unusable()):
@@ -208,11 +208,21 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _roster(file: Path, site: Site) -> list[Person]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{file} is not in UTF-8. Save it as CSV UTF-8, or: iconv -f latin1 -t utf-8 {file}"
+        ) from None
+    return read_roster(text, site.grader)
+
+
 def _next(site: Site) -> None:
     if passwords(site).is_file():
         print(f"First passwords, to hand out: {passwords(site)}")
-    if shutil.which(site.proxy) is None:
-        print(f"The hub needs its proxy, which npm has: {INSTALL_PROXY}")
+    if fault := proxy_fault(site.proxy, INSTALL_PROXY):
+        print(f"The hub's proxy {fault[0]}. Mend it: {fault[1]}")
     print(f"Then: systemctl daemon-reload; systemctl enable {UNIT}; systemctl restart {UNIT}")
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,7 +18,7 @@ from pathlib import Path
 
 from lab_setup.gpus import Gpu
 
-__all__ = ["COURSE", "INSTALL_PROXY", "JUPYTER", "Site", "members"]
+__all__ = ["COURSE", "INSTALL_PROXY", "JUPYTER", "Site", "members", "proxy_fault"]
 
 COURSE = "triton-course"  # nbgrader's course id, the grading service's name, the groups' endings
 # The version that our tests run with.
@@ -65,10 +67,13 @@ class Site:
             if name not in environ:
                 continue
             kind, word = type(field.default), environ[name]
-            try:
-                given[field.name] = kind(word)
-            except ValueError:
-                raise ValueError(f"{name} is {word!r}, and should be a whole number.") from None
+            if kind is int:
+                least = 0 if field.name in _MAY_BE_0 else 1
+                if not word.isdecimal() or not least <= int(word) <= 65535:
+                    raise ValueError(
+                        f"{name} is {word!r}, and should be a whole number from {least} to 65535."
+                    )
+            given[field.name] = kind(word)
             if isinstance(field.default, Path) and not given[field.name].is_absolute():
                 raise ValueError(f"{name} is {word!r}, and should be a path that begins with /.")
         if given.get("spawner", "local") not in ("local", "systemd"):
@@ -80,8 +85,10 @@ class Site:
         """The lab of this machine: the environment, and over it the administrator's hub.env."""
         file = Path(environ.get("COURSE_SETTINGS") or cls.settings) / "hub.env"
         lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else ()
-        words = (line.split("=", 1) for line in lines if line.startswith("COURSE_"))
-        return cls.from_environment({**environ, **dict(words)})
+        words = dict(line.partition("=")[::2] for line in lines if line.startswith("COURSE_"))
+        if unknown := sorted(words.keys() - cls().environment().keys()):
+            raise ValueError(f"{file}: {unknown[0]} is no setting; {__file__} lists them.")
+        return cls.from_environment({**environ, **words})
 
     def environment(self) -> dict[str, str]:
         """What ``from_environment`` reads."""
@@ -132,6 +139,22 @@ class Site:
         if not self.trial:
             os.chown(place, *pwd.getpwnam(user)[2:4], follow_symlinks=False)
         return str(place)
+
+
+_MAY_BE_0 = ("servers_per_card", "pretended_cards")
+
+
+def proxy_fault(program: str, install: str) -> tuple[str, str] | None:
+    """What is wrong with the hub's proxy and what mends it; None where it runs."""
+    if shutil.which(program) is None:
+        npm = "" if shutil.which("npm") else "sudo apt install npm; "
+        return "is missing; it comes from npm", npm + install
+    tried = subprocess.run([program, "--version"], capture_output=True, text=True)
+    if tried.returncode == 0:
+        return None
+    said = tried.stderr.strip().splitlines() or [f"status {tried.returncode}"]
+    error = next((line for line in said if "Error" in line), said[-1])
+    return f"does not run ({error})", "sudo apt install npm (Node.js 18 or newer)"
 
 
 def members(group: str) -> list[str]:

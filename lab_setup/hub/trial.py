@@ -11,17 +11,18 @@ import getpass
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from pathlib import Path
 
-from course.build import ROOT
-from lab_setup.hub.site import COURSE, Site
+from lab_setup.hub.site import COURSE, Site, proxy_fault
 
-__all__ = ["course_directory", "proxy", "trial_site"]
+__all__ = ["INSTALL", "course_directory", "proxy", "trial_site"]
 
+ROOT = Path(__file__).resolve().parents[2]
 INSTALL = "npm install --prefix .cache/node configurable-http-proxy@5.3.0"
 _INSTALLED = ROOT / ".cache/node/node_modules/.bin/configurable-http-proxy"
 FIRST = "02_vector_add"
@@ -58,12 +59,13 @@ def course_directory(site: Site) -> None:
     for place in (site.course, site.exchange, site.state / "homes"):
         place.mkdir(parents=True, exist_ok=True)
     site.exchange.chmod(0o1777)
-    if (site.exchange / COURSE / "outbound" / FIRST).exists():
-        return
-    shutil.copytree(ROOT / "source", site.course / "source", dirs_exist_ok=True)
+    # Before the look at what is there: a trial of another checkout may have left it.
     (site.course / "nbgrader_config.py").write_text(
         f'load_subconfig("nbgrader_config.py", path={str(ROOT)!r})\n', encoding="utf-8"
     )
+    if (site.exchange / COURSE / "outbound" / FIRST).exists():
+        return
+    shutil.copytree(ROOT / "source", site.course / "source", dirs_exist_ok=True)
     for command in ("generate_assignment", "release_assignment"):
         _nbgrader(site, command, FIRST)
 
@@ -84,17 +86,36 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--place", type=Path, default=Path(f"/tmp/{COURSE}-{os.getuid()}"))
     options = parser.parse_args(arguments)
+    if not 1 <= options.port <= 65532:
+        parser.error(f"argument --port: {options.port} is not from 1 to 65532")
     site = trial_site(options.place.resolve(), options.port, options.cards)
-    if shutil.which(site.proxy) is None:
-        print(f"The hub needs its proxy, which comes from npm: {INSTALL}", file=sys.stderr)
+    if fault := proxy_fault(site.proxy, INSTALL):
+        print(f"The hub's proxy {fault[0]}. Mend it: {fault[1]}", file=sys.stderr)
         return 1
-    options.place.mkdir(mode=0o700, exist_ok=True)
+    if said := _taken(range(options.port, options.port + 4)):
+        print(f"{said} Choose other ones: make hub HUB_FLAGS='--port 8100'", file=sys.stderr)
+        return 1
+    options.place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if options.place.stat().st_uid != os.getuid():
         print(f"{options.place} is somebody else's; choose another: --place", file=sys.stderr)
         return 1
     print("Starting the hub: half a minute, and a little longer the first time.", flush=True)
-    course_directory(site)
+    try:
+        course_directory(site)
+    except KeyboardInterrupt:
+        return 130
     return _run(site)
+
+
+def _taken(ports: range) -> str:
+    """A sentence on the first port that cannot be had. Another hub there would answer for ours."""
+    for port in ports:
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError as error:
+            reason = os.strerror(error.errno)
+            return f"The hub takes ports {ports[0]} to {ports[-1]}. {port}: {reason}."
+    return ""
 
 
 def _run(site: Site) -> int:
@@ -110,9 +131,7 @@ def _run(site: Site) -> int:
     try:
         while not _answers(site.url):
             if hub.poll() is not None:
-                print(f"The hub did not start; {log} ends with:", file=sys.stderr)
-                print("".join(log.read_text().splitlines(True)[-8:]), file=sys.stderr)
-                return 1
+                return _last_words("The hub did not start", log)
             time.sleep(0.5)
         print(
             f"""
@@ -123,10 +142,18 @@ def _run(site: Site) -> int:
   kept in       {site.state.parent}, which may be deleted; log: {log}""",
             flush=True,
         )
-        return hub.wait()
+        return _last_words("The hub has ended", log) if hub.wait() else 0
     except KeyboardInterrupt:  # the hub has heard it too, and ends the servers
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print("\nEnding the servers and the hub: half a minute.", flush=True)
         hub.wait()
         return 0
+
+
+def _last_words(what: str, log: Path) -> int:
+    print(f"{what}; {log} ends with:", file=sys.stderr)
+    print("".join(log.read_text().splitlines(True)[-8:]), file=sys.stderr)
+    return 1
 
 
 def _answers(url: str) -> bool:
