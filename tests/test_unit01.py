@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from autograder import minitriton
-from autograder.checking import check_functions, load_solution
+from autograder.checking import check, check_functions, load_solution
 from autograder.exercises import quiz
 from autograder.exercises.unit01 import ADD, EXERCISES, MATMUL, QUIZ, SOFTMAX
 from autograder.judging import values_of
@@ -330,6 +330,15 @@ def test_masks_joined_as_python_joins_are_told_to_use_an_ampersand(tmp_path, mas
     (tmp_path / "a.py").write_text(text.replace("offs < n", mask))
     said = check_functions(ADD, load_solution(str(tmp_path / "a.py"))).findings[0].message
     assert "Join masks by & and |" in said and "a.any()" not in said
+
+
+def test_right_numbers_past_load_and_store_are_not_called_wrong():
+    def add_kernel(pid, x, y, out, n, BLOCK):
+        out[:] = x + y
+
+    text = repr(check("01.add", add_kernel))
+    assert "not by load and store, on 6 of 6 cases" in text
+    assert "not the numbers asked for" not in text
 
 
 def test_a_fault_of_ours_is_never_the_students():

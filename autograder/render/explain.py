@@ -210,6 +210,10 @@ def aspect_words(verdict: Verdict, aspect: Aspect) -> str:
     )
     total = len(verdict.cases)
     said = _FAILS.get(aspect.name, "")
+    kinds = {f.kind for r in verdict.cases for f in r.findings}
+    kinds = {kind for kind in kinds if aspect_of(kind, names) == aspect.name}
+    if aspect.name == "values" and kinds == {"torch_computed"}:
+        said = "not by load and store"  # unit 01: the numbers may well be those asked for
     if aspect.name == "values" and not hit and any(r.findings for r in verdict.cases):
         return _not_scored(verdict, aspect)
     if not hit or total < 2:
