@@ -45,8 +45,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("Stopped. The same command goes on where it was.", file=sys.stderr)
+        print(_stopped(options), file=sys.stderr)
         return 130
+
+
+def _stopped(options: argparse.Namespace) -> str:
+    if options.run is not _grade:
+        return "Stopped."
+    without = ", without --regrade," if options.regrade else ""
+    return f"Stopped. The same command{without} goes on where it was."
 
 
 def _has_grading() -> bool:

@@ -6,6 +6,7 @@ comes from tests/sample_class.py.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -114,6 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
     mistaken = next((s for s in students if "_missing_" in s), students[-1])
     python = Path(sys.executable)
     python = python.relative_to(ROOT) if python.is_relative_to(ROOT) else python
+    root_too = "" if os.geteuid() else " --allow-root"
     print(
         f"""
 Where to look
@@ -121,7 +123,7 @@ Where to look
   what was handed in     {FOLDER}/submitted/
   grades as a table      {FOLDER}/grades.csv
   nbgrader's gradebook   {FOLDER}/gradebook.db; in formgrader, menu Nbgrader:
-                         cd {FOLDER} && {ROOT / python} -m jupyterlab
+                         cd {FOLDER} && {ROOT / python} -m jupyterlab{root_too}
   grade once more, which changes nothing:
                          {python} -m autograder grade {assignment[:2]} --course {FOLDER}"""
     )

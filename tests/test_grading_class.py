@@ -12,6 +12,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import autograder.__main__
+from autograder.grading.grader import undecided
+from autograder.grading.journal import Journal
 from tests.grading_course import CHECKOUT, make_course
 from tests.sample_class import answers, solutions, write
 
@@ -230,6 +233,19 @@ def test_points_that_a_person_types_in_stand_on_the_page(graded, empty, tmp_path
     assert text.count("not decided yet, of") == 4  # two exercises, in the summary and above each
 
 
+def test_a_name_that_is_no_student_id_says_so_and_nothing_of_feedback(graded):
+    """It has no page, which is not what there is to mend."""
+    (row,) = [row for row in graded[1]["submissions"] if "<img" in row["student"]]
+    assert row["message"].startswith("not in the gradebook: The student's directory has a name")
+
+
+def test_the_picture_of_a_fault_fits_formgraders_page(graded):
+    notebook = graded[0] / "autograded" / "wrong" / NAME / f"{NAME}.ipynb"
+    cells = json.loads(notebook.read_text())["cells"]
+    pictures = [o for c in cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
+    assert pictures and all(300 < o["metadata"]["image/png"]["width"] < 900 for o in pictures)
+
+
 def test_the_secret_is_private_and_stays(graded):
     path = graded[0] / ".secret"
     assert path.stat().st_mode & 0o777 == 0o600 and len(path.read_bytes()) == 32
@@ -266,6 +282,41 @@ def test_a_killed_run_goes_on_and_gives_the_same_grades(graded, empty, tmp_path)
     assert result["submissions"]
     _export(killed)
     assert (killed / "grades.csv").read_bytes() == (course / "grades.csv").read_bytes()
+
+
+def test_a_regrade_that_is_stopped_goes_on_without_the_option(tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl")
+    for student in ("anna", "ben"):
+        journal.note_graded(undecided(student, NAME, "invalid", ""), "key")
+        journal.note_recorded(student, "key")
+    journal.forget("anna")
+    journal.forget("ben")
+    journal.note_graded(undecided("anna", NAME, "invalid", ""), "key")
+    journal.close()
+    left = Journal(tmp_path / "journal.jsonl")
+    left.close()
+    assert left.graded("anna", "key") and not left.graded("ben", "key")
+    assert not left.recorded("anna", "key") and not left.recorded("ben", "key")
+
+
+@pytest.mark.parametrize(
+    "command, words",
+    [
+        ("grade 02", "Stopped. The same command goes on where it was."),
+        (
+            "grade 02 --regrade",
+            "Stopped. The same command, without --regrade, goes on where it was.",
+        ),
+        ("check 02.add x.py", "Stopped."),
+    ],
+)
+def test_who_presses_ctrl_c_reads_how_to_go_on(monkeypatch, capsys, command, words):
+    def stopped(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"autograder.__main__._{command.split()[0]}", stopped)
+    assert autograder.__main__.main(command.split()) == 130
+    assert capsys.readouterr().err.strip() == words
 
 
 def test_nbgrader_and_formgraders_button_give_the_same_scores(graded, empty, tmp_path, monkeypatch):

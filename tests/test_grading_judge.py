@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import sys
 
 import pytest
 
@@ -182,6 +183,14 @@ def test_where_namespaces_are_refused_each_job_gets_a_sandbox_of_its_own(monkeyp
 def test_bubblewrap_that_cannot_work_is_one_sentence(monkeypatch):
     monkeypatch.setattr(sandbox, "bubblewrap", lambda: ("bwrap", "--ro-bind", "/nowhere", "/"))
     with pytest.raises(sandbox.Rejected, match="cannot make a sandbox here .*nowhere"):
+        sandbox.require_bubblewrap()
+
+
+def test_packages_that_the_sandbox_would_not_show_are_one_sentence(monkeypatch, tmp_path):
+    """A borrowed environment, whose .pth names another one; each submission failed with numpy."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sandbox, "_python", set)
+    with pytest.raises(sandbox.Rejected, match=r"numpy is in /.* `make setup`"):
         sandbox.require_bubblewrap()
 
 

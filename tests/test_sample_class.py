@@ -8,6 +8,7 @@ import pytest
 
 from autograder import exercises
 from autograder.records import Exercise
+from course import demo
 from course.demo import _MISTAKES
 from tests.sample_class import a_class, cell, solutions
 
@@ -56,3 +57,15 @@ def test_the_demo_shows_typical_mistakes_of_every_exercise(assignment):
     for exercise in exercises.of_assignment(assignment):
         short = exercise.id[3:] + "_"
         assert any(student.startswith(short) for student in shown), exercise.id
+
+
+@pytest.mark.parametrize("user, flag", [(0, True), (1000, False)])
+def test_the_demo_names_a_jupyterlab_that_starts(monkeypatch, capsys, user, flag):
+    """Jupyter refuses root without the flag, and containers often are root."""
+    monkeypatch.setattr(demo, "course_directory", lambda *_: None)
+    monkeypatch.setattr(demo, "hand_in", lambda *_: ["right_1"])
+    monkeypatch.setattr(demo, "_run", lambda *_: None)
+    monkeypatch.setattr(demo.os, "geteuid", lambda: user)
+    assert demo.main(["02"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "-m jupyterlab" in line]
+    assert line.endswith(" --allow-root") == flag

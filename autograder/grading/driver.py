@@ -126,6 +126,8 @@ class _Run:
             note(self.record(submission, known) if fresh else Row(known, fresh=False))
         if left:
             with _workers(self.options, len(left)) as workers:
+                for student in left if self.options.regrade else ():
+                    self.journal.forget(student)
                 for graded in self.computed(workers, left):
                     submission = self.read(graded.student)
                     self.journal.note_graded(graded, self.key(submission))
@@ -145,15 +147,13 @@ class _Run:
 
     def done(self, submission: Submission) -> bool:
         student = submission.student
-        if not submission.valid_id:
-            return True
         return self.journal.recorded(student, self.key(submission)) and self.recorder.stands(
             student
         )
 
     def record(self, submission: Submission, graded: Graded) -> Row:
         if not submission.valid_id:
-            return Row(graded, problem="not in the gradebook: the name is no student id")
+            return Row(graded, False, f"not in the gradebook: {submission.problem}")
         notebook = canonical(self.release, submission.sources)
         try:
             self.recorder.record(submission, notebook, graded)

@@ -1,7 +1,8 @@
 """What is graded already, so that a killed run goes on where it was.
 
 One JSON object a line, flushed to the disk before the next thing happens. ``graded`` lines hold a
-result, ``recorded`` lines say that it stands in the gradebook. The last line may be cut off.
+result, ``recorded`` lines say that it stands in the gradebook, ``forgotten`` ones that it has to be
+found anew. The last line may be cut off.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Journal:
                 if entry["event"] == "graded":
                     self._graded[student] = (key, graded_from(entry["graded"]))
                     self._recorded.pop(student, None)
+                elif entry["event"] == "forgotten":
+                    self._graded.pop(student, None)
                 else:
                     self._recorded[student] = key
             except (ValueError, KeyError, TypeError):
@@ -65,6 +68,11 @@ class Journal:
     def note_recorded(self, student: str, key: str) -> None:
         self._write({"event": "recorded", "key": key}, student)
         self._recorded[student] = key
+
+    def forget(self, student: str) -> None:
+        """Judge again, also where this run is stopped before it comes to this student."""
+        self._write({"event": "forgotten", "key": ""}, student)
+        self._graded.pop(student, None)
 
     def _write(self, entry: dict, student: str) -> None:
         self._file.write(json.dumps({"student": student, **entry}).encode() + b"\n")

@@ -7,6 +7,7 @@ follows SaveAutoGrades, ``FeedbackOnly`` prepares the feedback page. All else is
 from __future__ import annotations
 
 import ast
+import base64
 import contextlib
 import os
 import re
@@ -199,7 +200,10 @@ def _outputs(cell, mark: Mark | None) -> list:
     score = round(min(max(share, 0.0), 1.0) * most, 4)
     outputs = []
     if mark.picture:
-        outputs.append(new_output("display_data", data={"image/png": mark.picture}))
+        # formgrader would show a PNG of 160 dots an inch pixel by pixel, wider than its page.
+        dots = int.from_bytes(base64.b64decode(mark.picture[:32])[16:20])  # IHDR: the width
+        size = {"image/png": {"width": dots * 96 // 160}}
+        outputs.append(new_output("display_data", data={"image/png": mark.picture}, metadata=size))
     # formgrader's page typesets formulas, and a student's words are none.
     html = f'<div class="tex2jax_ignore mathjax_ignore">{mark.html}</div>'
     data = {"text/plain": repr(score), "text/html": html}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import json
 import os
 import shutil
@@ -220,6 +221,16 @@ def require_bubblewrap() -> None:
             "allow namespaces (docker: --security-opt seccomp=unconfined --cap-add SYS_ADMIN). "
             "Only if all submissions are trusted: --unsafe-no-sandbox."
         )
+    shown = {sys.prefix, "/usr", *_python()}
+    for name in ("numpy", "torch", "triton"):
+        spec = importlib.util.find_spec(name)
+        place = spec.origin if spec and spec.origin else sys.prefix + "/"
+        if not any(place.startswith(f"{root}/") for root in shown):
+            raise Rejected(
+                f"Students' code runs where only {sys.prefix} and its Python are seen, and {name} "
+                f"is in {Path(place).parent}. Move .venv away, and `make setup` installs one that "
+                "holds everything."
+            )
 
 
 @functools.cache
