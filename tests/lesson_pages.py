@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from course.build import notebooks_of
+from tests.figure_looks import assert_readable
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -58,7 +59,8 @@ def shown(
 
 
 def words_of(figure) -> list[str]:
-    """All that a figure says, text by text."""
+    """All that a figure says, text by text; fails where a text cannot be read in both themes."""
+    assert_readable(figure)
     texts = figure.findobj(lambda a: hasattr(a, "get_text"))
     return [t.get_text() for t in texts if t.get_text()]
 

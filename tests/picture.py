@@ -25,10 +25,11 @@ ANSWER = "tests/submissions/wrong/02_add_missing_load_mask.py"
 _CASE = "five elements"  # small enough to see every lane
 _WIDTH, _LEFT, _LINE = 806, 16, 17  # pixels
 _SPACE = "\u00a0"  # browsers make one of several ordinary ones
-_THEMES = (
-    "svg{color:#1f2328}.paper{fill:#ffffff;stroke:#d0d7de}"
-    "@media(prefers-color-scheme:dark){svg{color:#e6edf3}.paper{fill:#0d1117;stroke:#3d444d}}"
-)
+# (paper, edge, ink, fault) in a light and in a dark browser; words have 4.5 : 1 or more
+LIGHT = ("#ffffff", "#d0d7de", style.INK, style.OUTSIDE)
+DARK = ("#0d1117", "#3d444d", "#e6edf3", "#ec7b55")
+_LOOK = ".paper{fill:%s;stroke:%s}svg{color:%s}.fault{fill:%s}"
+_THEMES = f"{_LOOK % LIGHT}@media(prefers-color-scheme:dark){{{_LOOK % DARK}}}"
 
 
 def failed(root: Path = ROOT) -> Verdict:
@@ -58,7 +59,7 @@ def drawn(verdict: Verdict) -> str:
     top = _LINE * len(lines) + 22
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     text = "".join(
-        f'<text x="{_LEFT}" y="{22 + _LINE * i}" fill="{_colour(line)}" '
+        f'<text x="{_LEFT}" y="{22 + _LINE * i}" {_ink(line)} '
         f'font-weight="{"bold" if line.startswith("✗") else "normal"}">'
         f"{escape(line).replace(' ', _SPACE)}</text>"
         for i, line in enumerate(lines)
@@ -75,10 +76,8 @@ def drawn(verdict: Verdict) -> str:
     )
 
 
-def _colour(line: str) -> str:
-    if line.startswith("✗"):
-        return "#d1582f"  # style.OUTSIDE, lighter: 4 : 1 on white and on the dark paper
-    return "currentColor"
+def _ink(line: str) -> str:
+    return 'class="fault"' if line.startswith("✗") else 'fill="currentColor"'
 
 
 def main() -> int:

@@ -39,9 +39,11 @@ from autograder.grading.submission import (
     read_timestamp,
 )
 from autograder.records import Exercise, Rejected
+from autograder.render import style
 from autograder.render.html import ATTRIBUTES, STYLES, TAGS
 
 TEMPLATES = Path(__file__).parent / "templates"
+_COLOURS = ("PAPER", "INK", "PASSED", "OUTSIDE", "UNDECIDED")  # of the feedback page
 PLAIN = "autograder_plain"  # in a cell's nbgrader metadata: shown without highlighting
 KEY = "autograder"  # in the autograded notebook's metadata: status and one sentence
 
@@ -254,6 +256,7 @@ class FeedbackOnly(NbGraderPreprocessor):
             "titles": {check_id(e.id): e.heading for e in asked},
             "level": levels.reached(asked, _decided(cells, about["undecided"])),
             "highlighting": HtmlFormatter(style="default").get_style_defs(".highlight"),
+            "look": {name: getattr(style, name) for name in _COLOURS},
         }
         return nb, resources
 

@@ -52,17 +52,17 @@ TAGS = ("div", "p", "span", "b", "em", "table", "tbody", "thead", "tr", "td", "t
 ATTRIBUTES = {"*": ["style"], "details": ["open"], "td": ["style"], "th": ["style", "scope"]}
 
 _BADGE = {
-    "pass": "#1a7f37",
+    "pass": style.PASSED,
     "fail": style.OUTSIDE,
-    "could_not_check": "#5f6670",
-    "not_reached": "#5f6670",
+    "could_not_check": style.UNDECIDED,
+    "not_reached": style.UNDECIDED,
 }
 _BOX = (
     "max-width:54em;margin:0.3em 0;padding:0.1em 0 0.1em 0.9em;line-height:1.5;text-align:left;"
     "font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:0.93em;color:inherit;"
     "border-left:0.25em solid {colour}"
 )
-_PILL = "background-color:{colour};color:#ffffff;border-radius:0.8em;padding:0.1em 0.65em"
+_PILL = f"background-color:{{colour}};color:{style.PAPER};border-radius:0.8em;padding:0.1em 0.65em"
 _MUTED = "opacity:0.75"
 _CELL = "text-align:left;vertical-align:top;padding:0.1em 0.9em 0.1em 0;border:none;max-width:46em"
 _ROW = "background-color:transparent"

@@ -56,9 +56,10 @@ def _bars(axes: Axes, steps: Sequence[Mapping], rivals: Mapping[str, float]) -> 
         if step["ratio"] is None:
             axes.text(0.01, y, "not measured", va="center", color=style.MUTED, fontsize=8.5)
             continue
-        last = y == len(steps) - 1
-        axes.barh([y], [step["ratio"]], height=0.66, color=style.READ if last else style.DONE)
+        face = style.READ if y == len(steps) - 1 else style.DONE
+        axes.barh([y], [step["ratio"]], height=0.66, color=face)
         said = dict(va="center", ha="right", fontsize=8.5, color=style.ON_FILL)
+        said["bbox"] = dict(facecolor=face, edgecolor="none", pad=0.8)  # no rival's line crosses it
         axes.text(step["ratio"] - 0.01, y, f"{step['ratio']:.2f}", **said)
     _rows(axes, [step["label"] for step in steps])
     names = list(rivals)

@@ -15,6 +15,7 @@ from autograder.render.style import (
     MASKED,
     MUTED,
     ON_FILL,
+    PAPER,
     STATE_WORDS,
     STATES,
     bare,
@@ -56,7 +57,7 @@ def tail(n: int = 98432, block: int = 1024) -> Figure:
         top.set_xlim(-0.01 * programs, 1.01 * programs)
         for program in range(programs):
             last = program == programs - 1
-            style = STATES[INSIDE if last else ARRAY] | dict(edgecolor="white", linewidth=0.5)
+            style = STATES[INSIDE if last else ARRAY] | dict(edgecolor=PAPER, linewidth=0.5)
             top.add_patch(Rectangle((program, 0), 1, 1, **style))
         _tick(top, 0.5, "program 0")
         _tick(top, programs - 0.5, f"program {programs - 1}", "right")

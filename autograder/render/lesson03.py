@@ -140,7 +140,7 @@ def registers(facts: Sequence[CompileFacts], blocks: Sequence[int]) -> Figure:
                     words = f"{spaced(fact.spills)} bytes spilled"
                     place = dict(xytext=(4, 7), textcoords="offset points", ha="right")
                     place["fontsize"] = 8.8
-                    axes.annotate(words, (block, fact.registers), color=OUTSIDE, **place)
+                    axes.annotate(words, (block, fact.registers), color=INK, **place)
         axes.axhline(MOST_REGISTERS, color=MUTED, linewidth=0.8, linestyle=":")
         axes.set_xticks(sorted(set(blocks)), [spaced(block) for block in sorted(set(blocks))])
         axes.minorticks_off()
@@ -189,7 +189,7 @@ def online(row: Sequence[float], block: int) -> Figure:
             axes.text(middle, low - 0.35, words, ha="center", va="top", fontsize=8.5, color=MUTED)
             place = dict(ha="center", va="top", fontsize=9)
             axes.text(middle, low - 0.95, f"s = {_short(s)}", color=INK, **place)
-        axes.text(len(row) - 0.4, m, " m", color=OUTSIDE, va="center", weight="bold")
+        axes.text(len(row) - 0.4, m, " m", color=INK, va="center", weight="bold")
         axes.set_xlim(-0.7, len(row) + 0.4)
         axes.set_ylim(low - 1.6, max(row) + 0.5)
         axes.set_ylabel("x")

@@ -177,7 +177,7 @@ def tile_roof(sides: Sequence[int], itemsize: int = 2, name: str = DEFAULT) -> F
             axes.text(at, foot, words, ha="center", va="bottom", fontsize=8.8, color=INK)
         axes.axhline(row.bf16_tflops, color=OUTSIDE, linewidth=1.0, linestyle="--")
         said = f"all that the tensor cores can do: {row.bf16_tflops:g} TFLOP/s"
-        axes.text(-0.4, row.bf16_tflops + 2, said, va="bottom", fontsize=8.8, color=OUTSIDE)
+        axes.text(-0.4, row.bf16_tflops + 2, said, va="bottom", fontsize=8.8, color=INK)
         axes.set_xticks(range(len(sides)), [f"{side} × {side}" for side in sides])
         axes.set_ylim(0, row.bf16_tflops * 1.35)
         axes.set_ylabel("TFLOP/s")
@@ -201,8 +201,8 @@ def orders(maps: Mapping[str, Sequence[tuple[int, int]]], at_once: int) -> Figur
         figure = new_figure(
             3.5,
             f"{at_once} programs at a time share strips: the squarer they stand, the fewer",
-            f"{rows} × {columns} tiles; light to dark: the order of program ids; blue: the strips "
-            "that they read",
+            f"{rows} × {columns} tiles; light to dark: the order of program ids; darker strips at "
+            "the edges: those that they read",
         )
         for axes, (name, order) in zip(
             figure.subplots(1, len(maps), squeeze=False)[0], maps.items(), strict=True

@@ -136,7 +136,7 @@ def numerics(largest: Sequence[float], errors: Mapping[str, Sequence[float]]) ->
             gone = np.asarray(largest)[lost]
             axes.plot(gone, np.full(len(gone), top), "x", color=colour, markersize=8)
             if len(gone):
-                axes.text(gone[0] * 0.9, top, "no number", ha="right", va="center", color=colour)
+                axes.text(gone[0] * 0.9, top, "no number", ha="right", va="center")
         axes.set_ylim(1e-8, 40)
         axes.set_xlabel("largest score of the row")
         axes.set_ylabel("relative error")
@@ -167,7 +167,7 @@ def memory(lengths: Sequence[int], bytes_of: Mapping[str, Sequence[float]]) -> F
         for (label, row), (colour, mark) in zip(bytes_of.items(), _LINES, strict=False):
             look_ = dict(color=colour, markerfacecolor="none", markersize=6)
             axes.plot(lengths, np.asarray(row) / 1e9, mark, linestyle="-", label=label, **look_)
-            words = dict(xytext=(7, -3), textcoords="offset points", color=colour)
+            words = dict(xytext=(7, -3), textcoords="offset points")
             axes.annotate(f"{row[-1] / 1e9:.2g} GB", (lengths[-1], row[-1] / 1e9), **words)
         axes.set_xticks(lengths, [spaced(length) for length in lengths])
         axes.minorticks_off()

@@ -11,6 +11,7 @@ from autograder.render.style import (
     MUTED,
     ON_FILL,
     OUTSIDE,
+    PAPER,
     READ,
     WRAPPED,
     bare,
@@ -30,7 +31,7 @@ _LOOKS = {
     "flush": dict(facecolor="none", edgecolor=WRAPPED, hatch="----"),
     "compile": dict(facecolor=WRAPPED, edgecolor=MUTED),
 }
-_KERNEL = dict(facecolor=READ, edgecolor="white")
+_KERNEL = dict(facecolor=READ, edgecolor=PAPER)
 
 
 def timeline(

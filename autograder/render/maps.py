@@ -33,7 +33,7 @@ _ERRORS = {
     _FINE: style.STATES[style.PAST],
     _NEAR: style.STATES[style.NEXT_ROW],
     _FAR: style.STATES[style.BEYOND],
-    _NOT_FINITE: dict(facecolor="#101418", edgecolor=style.MUTED, hatch="\\\\\\\\"),
+    _NOT_FINITE: dict(facecolor=style.INK, edgecolor=style.MUTED, hatch="\\\\\\\\"),
 }
 
 

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autograder.render.style import CELL, INK, MUTED, ON_FILL, READ, bare, look, new_figure
+from autograder.render.style import CELL, INK, MUTED, ON_FILL, READ, bare, legend, look, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Solution", "passes"]
+
+_BOXES = {
+    "read": dict(facecolor=CELL, edgecolor=MUTED),
+    "written": dict(facecolor=READ, edgecolor=MUTED),
+}
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,9 @@ def passes(solutions: Sequence[Solution], title: str, subtitle: str) -> Figure:
             place = dict(fontsize=13, weight="bold", va="center", color=INK)
             axes.text(x + 0.1, y + 0.35, solution.total, **place)
             width = max(width, x + 0.7 * len(solution.total) * 0.6 + 0.6)
-        axes.text(0, -0.35, "grey: read · blue: written", fontsize=8.5, color=MUTED, va="center")
         axes.set_xlim(-0.1, width)
-        axes.set_ylim(-0.6, 1.6 * len(solutions) - 0.3)
+        axes.set_ylim(-0.2, 1.6 * len(solutions) - 0.3)
+        legend(figure, _BOXES, _BOXES, {box: box for box in _BOXES})
     return figure
 
 
@@ -57,8 +62,9 @@ def _box(axes: Axes, x: float, y: float, name: str) -> float:
     written, name = name.startswith("→ "), name.removeprefix("→ ")
     small, name = name.startswith("("), name.strip("()")
     width, height = (0.55, 0.42) if small else (1.5, 0.7)
-    face = READ if written else CELL
-    box = Rectangle((x, y), width, height, facecolor=face, edgecolor=MUTED, linewidth=0.8)
+    box = Rectangle(
+        (x, y), width, height, linewidth=0.8, **_BOXES["written" if written else "read"]
+    )
     axes.add_patch(box)
     place = dict(ha="center", va="center", color=ON_FILL, fontsize=8 if small else 9.5)
     axes.text(x + width / 2, y + height / 2, name, **place)

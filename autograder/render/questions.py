@@ -7,21 +7,27 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from autograder.render.style import INK, OUTSIDE, READ
+from autograder.render.style import CARD, FIELD, INK, OUTSIDE, PAPER, READ, UNDECIDED
 
 __all__ = ["ask", "questions_text"]
 
 _COLOURS = {
-    "--jq-multiple-choice-bg": "#e9edf1",
-    "--jq-many-choice-bg": "#e9edf1",
-    "--jq-numeric-bg": "#e9edf1",
+    "--jq-multiple-choice-bg": CARD,
+    "--jq-many-choice-bg": CARD,
+    "--jq-numeric-bg": CARD,
     "--jq-text-color": INK,
-    "--jq-mc-button-bg": "#ffffff",
-    "--jq-numeric-input-bg": "#dfe4ea",
+    "--jq-mc-button-bg": PAPER,
+    "--jq-numeric-input-bg": FIELD,
     "--jq-numeric-input-label": "currentColor",  # it stands on the page, light or dark
     "--jq-correct-color": READ,
     "--jq-incorrect-color": OUTSIDE,
 }
+
+# jupyterquiz hides the radio button that has the keyboard's focus, and draws options without edge.
+_EDGES = (
+    f"<style>.MCButton, .Quiz .Input-text {{border: 1px solid {UNDECIDED}}}"
+    f".MCButton:focus-within {{outline: 3px solid {READ}; outline-offset: 2px}}</style>"
+)
 
 
 def ask(*questions: Mapping[str, Any]) -> None:
@@ -32,8 +38,10 @@ def ask(*questions: Mapping[str, Any]) -> None:
     Jupyter, or without jupyterquiz, the questions are printed and the answers below them.
     """
     if _in_jupyter() and importlib.util.find_spec("jupyterquiz"):
+        from IPython.display import HTML, display
         from jupyterquiz import display_quiz
 
+        display(HTML(_EDGES))
         display_quiz([dict(q) for q in questions], shuffle_answers=False, colors=_COLOURS)
     else:
         print(questions_text(*questions))

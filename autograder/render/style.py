@@ -2,7 +2,8 @@
 
 Colours are told apart by lightness as well as by hue, and every state that matters has a hatch of
 its own, so a grey print and a colour-blind reader lose nothing. Figures have no background, and in
-SVG their ink is the page's ``currentColor``: they sit in light and dark pages alike.
+SVG their two inks are the page's ``currentColor``: they sit in light and dark pages alike. Words
+stand in an ink, or on a fill in ON_FILL or PAPER; no colour can be read on white and on black.
 """
 
 from __future__ import annotations
@@ -21,17 +22,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# L* of each, for those who check: ink 12, muted 50, cell 84, in 57, next row 74, outside 40.
+# L* of each, for those who check: ink 12, muted 44, cell 84, in 57, next row 74, outside 40.
 INK = "#1f2328"
-MUTED = "#757b83"  # 4.3 : 1 on white and on #111: readable on both
+MUTED = "#636971"  # 5.6 : 1 on white
+FAINT = 0.72  # MUTED in SVG: this much of the page's ink, and 6 : 1 or more in either theme
+INKS = (INK, MUTED)
 PAPER = "#ffffff"
 CELL = "#cdd3da"
 READ = "#3f8fcb"
 WRAPPED = "#e3b23c"
 BARS = "#4a3600"
-ON_FILL = "#10161c"  # text on a coloured cell, in both themes
+ON_FILL = "#000000"  # text on a coloured cell, in both themes
 OUTSIDE = "#b5330f"
 DONE = "#8fb8da"  # READ, faded: touched before this step
+PASSED = "#1a7f37"  # grounds of badges with words in PAPER: 5 : 1 or more; OUTSIDE is the third
+UNDECIDED = "#5f6670"
+CARD = "#e9edf1"  # ground of a question, with words in INK
+FIELD = "#dfe4ea"  # and of what is typed in
+
+
+def on(red: float, green: float, blue: float) -> str:
+    """ON_FILL or PAPER, whichever can be read better on a colour (parts from 0 to 1): 4.6 : 1 or
+    more. By WCAG 2's relative luminance."""
+    parts = (red, green, blue)
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return ON_FILL if (light + 0.05) ** 2 > 0.05 * 1.05 else PAPER
+
 
 # State of a cell or lane, in painting order: a later one covers an earlier one.
 NOTHING, ARRAY, MASKED, PAST, INSIDE, NEXT_ROW, BEYOND = range(7)
@@ -168,7 +185,7 @@ def svg(figure: Figure, label: str = "") -> str:
     text = re.sub(r"\s*\n\s*", " ", text)
     # matplotlib's style sheet says * { … } and would speak to the whole page
     text = re.sub(r"<style.*?</style>", "", text, flags=re.S)
-    text = _own_ids(text.replace(INK, "currentColor"))
+    text = _own_ids(_in_the_pages_ink(text))
     words = neutral(label or getattr(figure, "title", "figure"), 200)
     for raw, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         words = words.replace(raw, entity)
@@ -177,6 +194,20 @@ def svg(figure: Figure, label: str = "") -> str:
         'stroke-linejoin:round;stroke-linecap:butt" '
     )
     return head + text[len("<svg ") :]
+
+
+def _in_the_pages_ink(text: str) -> str:
+    """INK is the page's own colour, MUTED a thinner one; what has an opacity keeps that."""
+
+    def thinner(match: re.Match) -> str:
+        look = match[0]
+        for part in ("fill", "stroke"):
+            if f"{part}-opacity" not in look:
+                look = look.replace(f"{part}: {MUTED}", f"{part}: {MUTED}; {part}-opacity: {FAINT}")
+        return look
+
+    text = re.sub(r'style="[^"]*"', thinner, text)
+    return text.replace(INK, "currentColor").replace(MUTED, "currentColor")
 
 
 def _own_ids(text: str) -> str:

@@ -60,17 +60,16 @@ def program_map(tiles: np.ndarray, *, at_once: int = 0, title: str = "") -> Figu
         figure = style.new_figure(height + 0.3, title, facts)
         axes = figure.subplots()
         shades = colormaps["cividis_r"].with_extremes(bad=style.CELL)
-        axes.imshow(
+        image = axes.imshow(
             np.ma.masked_less(tiles, 0), cmap=shades, vmin=0, vmax=max(programs - 1, 1) * 1.1
         )
+        faces = image.to_rgba(image.get_array())
         axes.set_anchor("W")
         _ticks(axes, rows, columns, "tile row", "tile column")
         if tiles.size <= 320:
             for (r, c), program in np.ndenumerate(tiles):
-                dark = program > 0.58 * programs
-                colour = style.PAPER if dark else style.ON_FILL
                 text = str(program) if program >= 0 else "–"
-                axes.text(c, r, text, color=colour, **style.IN_CELL)
+                axes.text(c, r, text, color=style.on(*faces[r, c, :3]), **style.IN_CELL)
         elif programs:
             _path(axes, tiles, min(programs, at_once or 64))
         if 0 < at_once < programs:
