@@ -10,19 +10,24 @@ from autograder.records import CouldNotCheck
 
 def modify(kind: str, data, index, operand, dtype):
     """Apply an atomic to every lane in lane order; returns the old values."""
-    order = np.argsort(index, kind="stable")
-    unique = np.ones(len(index), bool)
-    unique[1:] = index[order][1:] != index[order][:-1]
-    if unique.all():
-        old = decode(data[index], dtype)
-        data[index] = encode(_combine(kind, old, operand, dtype), dtype)
-        return old
     old = np.empty(len(index), decode(data[:1], dtype).dtype)
-    for lane, i in enumerate(index.tolist()):
-        old[lane : lane + 1] = decode(data[i : i + 1], dtype)
-        new = _combine(kind, old[lane : lane + 1], operand[lane : lane + 1], dtype)
-        data[i : i + 1] = encode(new, dtype)
+    for lanes in _turns(index):
+        at = index[lanes]
+        old[lanes] = decode(data[at], dtype)
+        data[at] = encode(_combine(kind, old[lanes], operand[lanes], dtype), dtype)
     return old
+
+
+def _turns(index: np.ndarray) -> list[np.ndarray]:
+    """The lanes in turns, every address once a turn: only lanes of one address build on one another,
+    so a turn is done at once."""
+    order = np.argsort(index, kind="stable")
+    place = np.arange(len(index))
+    begins = np.ones(len(index), bool)
+    begins[1:] = index[order][1:] != index[order][:-1]
+    turn = place - np.maximum.accumulate(np.where(begins, place, 0))
+    ends = np.cumsum(np.bincount(turn))
+    return np.split(order[np.argsort(turn, kind="stable")], ends[:-1])
 
 
 def _combine(kind: str, old, operand, dtype):
