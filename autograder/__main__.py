@@ -97,6 +97,9 @@ def _add_audit(commands) -> None:
     )
     audit.add_argument("--workers", type=int, help="processes on this machine (default: all cores)")
     audit.add_argument("--json", action="store_true", help="print a JSON object")
+    audit.add_argument(
+        "--keep", metavar="FILE", help="note what is known of every answer there, and go on from it"
+    )
     audit.set_defaults(run=_audit)
 
 

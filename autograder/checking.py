@@ -143,11 +143,12 @@ def check_functions(
     salt: bytes = b"",
     orders: Sequence[str] = ("forward",),
     pictures: bool = False,
+    unread: bool = True,
 ) -> Verdict:
     """Record, replay and judge ``functions`` (name → object) on the exercise's cases.
 
     ``cases`` defaults to the public ones; ``salt`` changes the inputs; ``pictures`` keeps the lanes
-    of some programs of the first case.
+    of some programs of the first case; for ``unread`` see ``judge_traces``.
     """
     missing = [n for n in exercise.names if n not in functions]
     if missing:
@@ -188,17 +189,16 @@ def check_functions(
             results.append(not_checked(case, str(error)))
             continue
         keep = pictures and number == 0
-        results.append(_judged(exercise, case, traces, salt, orders, keep))
+        arguments = inputs_of(exercise, case, salt)
+        options = {"orders": orders, "keep_accesses": keep, "unread": unread}
+        results.append(_judged(exercise, case, traces, arguments, options))
     facts, warnings = _compile(exercise, functions)
     return verdict(exercise, results, facts, warnings)
 
 
-def _judged(exercise, case, traces, salt, orders, pictures) -> CaseResult:
-    arguments = inputs_of(exercise, case, salt)
+def _judged(exercise, case, traces, arguments, options) -> CaseResult:
     try:
-        return judge_traces(
-            exercise, case, traces, arguments, orders=orders, keep_accesses=pictures
-        )
+        return judge_traces(exercise, case, traces, arguments, **options)
     except Exception as error:  # our crash is never the student's failure
         return not_checked(case, _crash(error))
 

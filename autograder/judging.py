@@ -45,14 +45,16 @@ def judge_traces(
     orders: Sequence[str] = ("forward",),
     poisons: Sequence[str] | None = None,
     keep_accesses: bool = False,
+    unread: bool = True,
 ) -> CaseResult:
     """Judge one case by the traces of its autotune configurations (one trace where there are none).
 
     ``arguments``: what ``inputs_of`` made, which is also what the reference gets: the call's
     arguments, whose arrays are the trace's inputs in order, then the incoming gradients. Every
     configuration runs on fresh buffers. ``poisons``: what undefined lanes hold besides NaN
-    (default: all that are known). The first fault decides which run is reported. What the
-    interpreter cannot do gives could_not_check.
+    (default: all that are known). ``unread``: where values are wrong, run once more for the
+    message's sake, to tell what no program read. The first fault decides which run is reported.
+    What the interpreter cannot do gives could_not_check.
     """
     own = len(exercise.arguments(case))
     inputs = [a for a in arguments[:own] if isinstance(a, np.ndarray)]
@@ -82,7 +84,12 @@ def judge_traces(
                     run = _with_gaps(exercise, case, trace, run)
                 result = judge_case(exercise, case, run, arguments)
                 tells = first is None or first.status == "pass"
-                if tells and not counted and any(f.kind == "values" for f in result.findings):
+                if (
+                    unread
+                    and tells
+                    and not counted
+                    and any(f.kind == "values" for f in result.findings)
+                ):
                     watched = replay(
                         trace, inputs, gradients, order=order, budget=budget, watch=True
                     )

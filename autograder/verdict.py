@@ -273,7 +273,7 @@ def verdict(
         exercise.id,
         outcome,
         tuple(aspects),
-        tuple(_distinct(findings)),
+        tuple(_distinct(findings, _by_torch(results))),
         tuple(results),
         tuple(compiled),
         tuple(dict.fromkeys([*warnings, *(w for r in results if r.run for w in r.run.warnings)])),
@@ -310,7 +310,13 @@ def _compile_finding(facts: CompileFacts) -> Finding:
     return Finding("compile", message, facts.kernel)
 
 
-def _distinct(findings: Sequence[Finding]) -> list[Finding]:
+def _by_torch(results: Sequence[CaseResult]) -> bool:
+    """Whether all that is wrong with the first case is that no kernel did the work. That is then
+    the cause, in whatever way another case ended."""
+    return bool(results) and {f.kind for f in results[0].findings} == {"torch_computed"}
+
+
+def _distinct(findings: Sequence[Finding], by_torch: bool = False) -> list[Finding]:
     """The same fault in several cases is told once, by the first case that showed it."""
     seen: dict[tuple, Finding] = {}
     for finding in findings:
@@ -333,6 +339,8 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
             )
         )
     }
+    if by_torch:
+        order["torch_computed"] = -1
     return sorted(seen.values(), key=lambda f: order[f.kind])
 
 

@@ -15,16 +15,19 @@ from autograder.grading import agreement, judge
 from autograder.grading.ahead import warm_job
 from autograder.grading.audit_report import as_json
 from autograder.grading.corpus import (
-    LIMITS,
     SUBMISSIONS,
     Answer,
     Said,
     corpus,
     judged,
+    plain,
     sample,
     solutions,
 )
+from autograder.grading.forkserver import End
+from autograder.grading.kept import Kept
 from autograder.grading.mutants import RULES, mutants
+from autograder.grading.trials import LIMITS
 from autograder.verdict import not_checked
 
 ASKED = [id for id in exercises.ids() if solutions("right", id)]
@@ -68,6 +71,17 @@ def test_mutants_are_python_and_no_two_are_the_same_program(everything):
         texts = [a.source for a in answers if a.mutant]
         trees = {ast.dump(ast.parse(text)) for text in texts}
         assert len(trees) == len(texts) >= 10, id
+
+
+def test_what_follows_a_changed_function_stands_in_its_old_lines(everything):
+    """Or every kernel behind it would be another one to Triton, and be lowered again."""
+    for id, answers in everything.items():
+        lines = _lines(plain(id))
+        assert all(_lines(a.source) == lines for a in answers if a.mutant), id
+
+
+def _lines(source: str) -> dict[str, int]:
+    return {node.name: node.lineno for node in ast.parse(source).body if hasattr(node, "name")}
 
 
 def test_every_rule_finds_something_to_change_somewhere(everything):
@@ -129,6 +143,37 @@ def test_wrong_verdicts_are_faults_and_what_never_ends_is_stopped():
     assert [row["outcome"] for row in record["other_reason"]] == ["timeout"]
 
 
+def test_a_verdict_is_the_same_in_a_warm_process(everything):
+    """Which hands on kernels and references that the plain solution has in common with it."""
+    answers = [a for a in everything["04.layernorm"] if a.mutant][::6]
+    warm = judged(answers[:5], check_functions, 1)
+    cold = [said for a in answers[:5] for said in judged([a], check_functions, 1)]
+    assert [replace(s, seconds=0) for s in warm] == [replace(s, seconds=0) for s in cold]
+
+
+def test_a_run_goes_on_from_what_it_kept(tmp_path):
+    path, answer = tmp_path / "kept.jsonl", Answer("01.add", "plain", "text")
+    end, said = End("ok", cpu=1.5), {"outcome": "pass"}
+    with Kept(path, "audit") as kept:
+        assert kept.of(answer) is None
+        kept.note(answer, end, said)
+    with path.open("ab") as file:
+        file.write(b'{"key": "cut o')
+    for _ in range(2):
+        with Kept(path, "audit") as kept:
+            assert kept.of(answer) == (end, said)
+            assert kept.of(replace(answer, source="other")) is None
+            kept.note(replace(answer, name="another"), end, said)
+    with Kept(path, "agree") as kept:
+        assert kept.of(answer) is None
+    judged([answer], None, 1, kept=_Full())  # nothing is left to be judged
+
+
+class _Full:
+    def of(self, answer):
+        return End("timeout"), {}
+
+
 # ---------------------------------------------------------------- notebook and judge
 
 
@@ -136,7 +181,7 @@ def test_notebook_and_judge_say_the_same(everything):
     """Of a right answer, a wrong one and mutants; NumPy kernels know one order of programs."""
     chosen = [a for id in ("01.add", "02.add", "08.d") for a in sample(everything[id], 2)]
     chosen += [a for a in everything["01.matmul"] if a.name == "writes_into_a"]
-    pairs = agreement.compared(chosen, check_functions, 1, lambda: None)
+    pairs = agreement.compared(chosen, check_functions, 1)
     assert [(p.answer.name, p.differences) for p in pairs if p.differences] == []
     assert [len(p.judged) for p in pairs] == [1, 1, 3, 3, 3, 3, 1]
     assert all(p.judged[0]["verdict"] == p.notebook["verdict"] for p in pairs)

@@ -90,6 +90,12 @@ def test_wrong_work_is_named(path):
     assert all(len(f.message) < 500 and "Traceback" not in f.message for f in result.findings)
 
 
+def test_where_no_kernel_works_that_is_the_cause_however_a_later_case_ends():
+    """NumPy has no bfloat16, so that case ends in an error, which is not what is to be mended."""
+    result = judged(SUBMISSIONS / "wrong" / "02_add_numpy.py", proof=False)
+    assert [f.kind for f in result.findings] == ["torch_computed", "interface"]
+
+
 def test_a_missing_load_mask_is_found_though_the_numbers_are_right():
     path = SUBMISSIONS / "wrong" / "02_add_missing_load_mask.py"
     case = exercises.get("02.add").cases[0]

@@ -11,10 +11,12 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from autograder import exercises
 from autograder.grading import judge, worker
-from autograder.grading.corpus import Answer, forked
+from autograder.grading.corpus import Answer, plain
+from autograder.grading.forkserver import End
 from autograder.grading.grader import geometry
+from autograder.grading.kept import Kept
+from autograder.grading.trials import forked
 from autograder.records import Exercise, Rejected, Verdict
 from autograder.solutions import load_solution
 
@@ -46,26 +48,39 @@ class Pair:
 
 
 def compared(
-    answers: Sequence[Answer], check: Callable, workers: int | None, done: Callable[[], None]
+    answers: Sequence[Answer],
+    check: Callable,
+    workers: int | None = None,
+    told: Callable[[Pair], None] = lambda pair: None,
+    kept: Kept | None = None,
 ) -> list[Pair]:
     """A ``Pair`` for every answer, in their order; see ``corpus.judged``."""
-    pairs = []
-    for answer, end, said in forked(_both, answers, check, workers, done):
+
+    def paired(answer: Answer, end: End, said: dict) -> Pair:
         if end.how == "ok":
-            pairs.append(Pair(answer, said["notebook"], tuple(said["judged"])))
-        else:
-            pairs.append(Pair(answer, {}, (), f"{end.how}: {end.detail}"))
-    return pairs
+            return Pair(answer, said["notebook"], tuple(said["judged"]))
+        return Pair(answer, {}, (), f"{end.how}: {end.detail}")
+
+    done = forked(
+        _both,
+        answers,
+        check,
+        workers,
+        plain=plain,
+        told=lambda *ended: told(paired(*ended)),
+        kept=kept,
+    )
+    return [paired(*ended) for ended in done]
 
 
-def _both(id: str, path: str, check: Callable) -> dict:
-    exercise = replace(exercises.get(id), compiled=None)
+def _both(exercise: Exercise, path: str, check: Callable) -> dict:
+    exercise = replace(exercise, compiled=None)
     try:
         functions = load_solution(path)
     except Rejected as error:  # there is nothing to check, for neither
         said = {"verdict": "fail", "aspects": {}, "first": ["interface", str(error), 0]}
         return {"notebook": said, "judged": [said] * TURNS}
-    notebook = _facts(check(exercise, functions))
+    notebook = _facts(check(exercise, functions, unread=False))
     job = {"salt": SALT, "hidden": [], "proof": None, "source": "", "key": None, "problem": ""}
     job |= _said(exercise, functions, job)
     turns = range(1 if exercise.machine == "numpy" else TURNS)  # NumPy kernels know one order

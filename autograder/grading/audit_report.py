@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 
 from rich.console import Console
@@ -17,6 +20,7 @@ from rich.text import Text
 from autograder import exercises
 from autograder.grading import agreement, audit
 from autograder.grading.corpus import Answer, Said, corpus, judged, sample
+from autograder.grading.kept import Kept
 from autograder.records import Exercise, Rejected
 
 
@@ -25,36 +29,52 @@ def audit_command(options: argparse.Namespace, check: Callable) -> int:
     for name in ("sample", "workers"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise Rejected(f"--{name} takes a number from 1 on.")
-    start = time.monotonic()
+    start, used = time.monotonic(), _processor_seconds()
     chosen = _chosen(options.ids)
     console = Console(stderr=options.json)
     answers: list[Answer] = []
     for exercise in chosen:
         if exercise.machine != "quiz":
             answers += sample(list(corpus(exercise.id)), options.sample)
-    if options.agree:
-        return _agreement(answers, check, options, console)
+    with ExitStack() as stack:
+        kept = options.keep and stack.enter_context(
+            Kept(options.keep, "agree" if options.agree else "audit")
+        )
+        if options.agree:
+            record, lines = _agreement(answers, check, options, console, kept)
+        else:
+            record, lines = _audit(chosen, answers, check, options, console, kept)
+    record["seconds"] = round(time.monotonic() - start, 1)
+    record["processor_seconds"] = round(_processor_seconds() - used, 1)
+    if options.json:
+        json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
+        print()
+    else:
+        for line in (*lines, *_closing(record)):
+            console.print(line)
+    return 1 if record["wrongly"] else 0
+
+
+def _processor_seconds() -> float:
+    """Of this process and of all that it started and that ended."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(used.ru_utime + used.ru_stime for used in both)
+
+
+def _audit(chosen, answers, check, options, console: Console, kept) -> tuple[dict, list]:
     table, quizzes, through = audit.blind(chosen)
     console.print("Blind answers: right ones that pass; wrong ones that fail, where they differ.")
     console.print(table, *quizzes, sep="\n")
-    with _bar(console) as bar:
-        task = bar.add_task("Judging answers", total=len(answers))
-        said = judged(answers, check, options.workers, lambda: bar.advance(task))
-    record = as_json(said) | {"blind_through": through, "seconds": time.monotonic() - start}
-    if options.json:
-        _dump(record)
-    else:
-        for line in (*_tables(said), *_words(record)):
-            console.print(line)
-    return 1 if through or record["faults"] else 0
+    with _progress(console, "Judging answers", len(answers)) as advance:
+        said = judged(answers, check, options.workers, advance, kept=kept)
+    record = as_json(said) | {"blind_through": through}
+    record["wrongly"] = through + len(record["faults"])
+    return record, [*_tables(said), *_words(record)]
 
 
-def _agreement(answers: Sequence[Answer], check: Callable, options, console: Console) -> int:
-    """0 when the notebook's check and the judge say the same of every answer, else 1."""
-    start = time.monotonic()
-    with _bar(console) as bar:
-        task = bar.add_task("Comparing verdicts", total=len(answers))
-        pairs = agreement.compared(answers, check, options.workers, lambda: bar.advance(task))
+def _agreement(answers, check, options, console: Console, kept) -> tuple[dict, list]:
+    with _progress(console, "Comparing verdicts", len(answers)) as advance:
+        pairs = agreement.compared(answers, check, options.workers, advance, kept)
     apart = [
         {"exercise": p.answer.exercise, "name": p.answer.name, "differences": p.differences}
         for p in pairs
@@ -62,29 +82,36 @@ def _agreement(answers: Sequence[Answer], check: Callable, options, console: Con
     ]
     turns = sum(len(p.judged) for p in pairs)
     record = {"answers": len(pairs), "judged": turns, "apart": apart}
-    record |= {"triton": version("triton"), "seconds": time.monotonic() - start}
-    if options.json:
-        _dump(record)
-    else:
-        for row in apart:
-            words = f"{row['exercise']} {row['name']}: {'; '.join(row['differences'])}"
-            console.print(Text(words, "bold red"))
-        words = (
-            f"Triton {record['triton']}: notebook and judge agree on {len(pairs) - len(apart)} of "
-            f"{len(pairs)} answers, judged {turns} times. {record['seconds']:.0f} s."
-        )
-        console.print(Text(words, "bold red" if apart else "green"))
-    return 1 if apart else 0
+    record |= {"triton": version("triton"), "wrongly": len(apart)}
+    lines = [
+        Text(f"{row['exercise']} {row['name']}: {'; '.join(row['differences'])}", "bold red")
+        for row in apart
+    ]
+    words = (
+        f"Triton {record['triton']}: notebook and judge agree on {len(pairs) - len(apart)} of "
+        f"{len(pairs)} answers, judged {turns} times."
+    )
+    return record, [*lines, Text(words, "bold red" if apart else "green")]
 
 
-def _bar(console: Console) -> Progress:
+@contextmanager
+def _progress(console: Console, what: str, total: int) -> Iterator[Callable]:
+    """A bar that each call takes one answer further; a line now and then where there is no
+    terminal."""
+    if not console.is_terminal:
+        counter = itertools.count(1)
+
+        def advance(said) -> None:
+            done = next(counter)
+            if done % 100 == 0 or done == total:
+                console.print(f"{what}: {done} of {total}, {said.answer.exercise}")
+
+        yield advance
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, TimeElapsedColumn(), console=console)
-
-
-def _dump(record: dict) -> None:
-    json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
-    print()
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda said: bar.advance(task)
 
 
 def _chosen(ids: Sequence[str]) -> list[Exercise]:
@@ -182,7 +209,10 @@ def _words(record: dict) -> list[Text]:
     for row in record["faults"]:
         words = f"{row['exercise']} {row['name']}: {row['fault']}"
         lines.append(Text(words + f" ({row['message']})" * bool(row["message"]), "bold red"))
-    number = len(record["faults"]) + record["blind_through"]
+    number = record["wrongly"]
     said = f"{number} answers were judged wrongly." if number else "Every answer got its verdict."
-    words = f"{said} {record['seconds']:.0f} s, {record['all']['seconds']:.0f} s of them computing."
-    return [*lines, Text(words, "bold red" if number else "green")]
+    return [*lines, Text(said, "bold red" if number else "green")]
+
+
+def _closing(record: dict) -> list[str]:
+    return [f"{record['seconds']:.0f} s, {record['processor_seconds']:.0f} s of a processor."]

@@ -7,28 +7,23 @@ the hidden cases and the compile proof as well.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import multiprocessing
-import os
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograder import exercises
 from autograder.grading import course as course_directory
-from autograder.grading import forkserver, worker
 from autograder.grading.confine import Limits
+from autograder.grading.forkserver import End
+from autograder.grading.kept import Kept
 from autograder.grading.mutants import mutants
+from autograder.grading.trials import LIMITS, forked
 from autograder.ir.compile import triton_version
-from autograder.records import Rejected, aspect_of
+from autograder.records import Case, Exercise, Rejected, aspect_of
 from autograder.solutions import load_solution
 
 SUBMISSIONS = Path(__file__).resolve().parents[2] / "tests" / "submissions"
-LIMITS = Limits(cpu=120, step=1200, wall=1200, memory=4 << 30, processes=4096, may_fork=True)
 
 
 @dataclass(frozen=True)
@@ -115,7 +110,7 @@ def corpus(exercise: str) -> Iterator[Answer]:
         text = path.read_text(encoding="utf-8")
         kind, *aspects = text.splitlines()[0].removeprefix("# expect: ").split()
         yield Answer(exercise, name, text, (aspect_of(kind, points), *aspects))
-    style = "plain" if "plain" in right else next(iter(right))
+    style = _style(right)
     # Statements that read alike, in one function, give mutants of one name: the first stands.
     named: dict[str, Answer] = {}
     for m in mutants(right[style].read_text(encoding="utf-8")):
@@ -123,6 +118,16 @@ def corpus(exercise: str) -> Iterator[Answer]:
         name = f"{style}: {m.rule}: {m.place}"
         named.setdefault(name, Answer(exercise, name, m.source, m.aspects, True, why))
     yield from named.values()
+
+
+def _style(right: dict[str, Path]) -> str:
+    return "plain" if "plain" in right else next(iter(right))
+
+
+def plain(exercise: str) -> str:
+    """The source of the solution that the mutants of an exercise are made from."""
+    right = solutions("right", exercise)
+    return right[_style(right)].read_text(encoding="utf-8")
 
 
 def sample(answers: Sequence[Answer], count: int | None) -> list[Answer]:
@@ -142,76 +147,40 @@ def judged(
     answers: Sequence[Answer],
     check: Callable,
     workers: int | None = None,
-    done: Callable[[], None] = lambda: None,
+    told: Callable[[Said], None] = lambda said: None,
     limits: Limits = LIMITS,
+    kept: Kept | None = None,
 ) -> list[Said]:
-    """A ``Said`` for every answer, in their order. ``check`` is ``checking.check_functions``, a
-    room that looks into this one."""
-    return [
-        Said(answer, **said, seconds=end.cpu)
-        if end.how == "ok"
-        else Said(answer, end.how, "", end.detail, True, end.cpu)
-        for answer, end, said in forked(_verdict, answers, check, workers, done, limits)
-    ]
+    """A ``Said`` for every answer, in their order; ``told`` gets each as it comes. ``check`` is
+    ``checking.check_functions``, a room that looks into this one."""
+
+    def as_said(answer: Answer, end: End, said: dict) -> Said:
+        if end.how == "ok":
+            return Said(answer, **said, seconds=end.cpu)
+        return Said(answer, end.how, "", end.detail, True, end.cpu)
+
+    done = forked(
+        _verdict,
+        answers,
+        check,
+        workers,
+        plain=plain,
+        told=lambda *ended: told(as_said(*ended)),
+        limits=limits,
+        kept=kept,
+    )
+    return [as_said(*ended) for ended in done]
 
 
-def forked(
-    look: Callable[[str, str, Callable], dict],
-    answers: Sequence[Answer],
-    check: Callable,
-    workers: int | None = None,
-    done: Callable[[], None] = lambda: None,
-    limits: Limits = LIMITS,
-) -> list[tuple[Answer, forkserver.End, dict]]:
-    """What ``look(exercise, path, check)`` says of every answer, in their order, and how its fork
-    ended; ``done`` is called as they come. Workers start afresh (a fork of a process with threads
-    may hang) and fork for every answer."""
-    said: dict[int, tuple] = {}
-    with ProcessPoolExecutor(
-        workers or len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn"), _warm
-    ) as pool:
-        waiting = {
-            pool.submit(_in_a_fork, look, answer, check, limits): i
-            for i, answer in enumerate(answers)
-        }
-        for future in as_completed(waiting):
-            said[waiting[future]] = future.result()
-            done()
-    return [(answer, *said[i]) for i, answer in enumerate(answers)]
-
-
-def _warm() -> None:
-    os.environ["OMP_NUM_THREADS"] = "1"
-    worker.prepare()
-
-
-def _in_a_fork(look: Callable, answer: Answer, check: Callable, limits: Limits):
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "answer.py"
-        path.write_text(answer.source, encoding="utf-8")
-        end, data = forkserver.run_confined(
-            lambda emit, more: emit(_quiet(look, answer.exercise, str(path), check)),
-            limits,
-            "limits",
-        )
-    return end, json.loads(data) if end.how == "ok" else {}
-
-
-def _quiet(look: Callable, id: str, path: str, check: Callable) -> dict:
-    sys.stdout = sys.stderr = io.StringIO()  # a fork has none of the files that they stood for
-    return look(id, path, check)
-
-
-def _verdict(id: str, path: str, check: Callable) -> dict:
-    exercise = exercises.get(id)
+def _verdict(exercise: Exercise, path: str, check: Callable) -> dict:
     points = exercise.points
     try:
         functions = load_solution(path)
-        result = check(replace(exercise, compiled=None), functions)
+        result = check(replace(exercise, compiled=None), functions, unread=False)
         public = result.verdict != "pass"
         if not public:
-            hidden = _hidden(id)
-            result = check(exercise, functions, hidden, orders=("forward", "reversed"))
+            orders = ("forward", "reversed")
+            result = check(exercise, functions, _hidden(exercise), orders=orders, unread=False)
     except Rejected as error:  # the file itself is at fault
         aspect = aspect_of(error.kind, points)
         return {"outcome": "fail", "aspect": aspect, "message": str(error), "public": True}
@@ -224,7 +193,7 @@ def _verdict(id: str, path: str, check: Callable) -> dict:
     }
 
 
-def _hidden(id: str):
+def _hidden(exercise: Exercise) -> Sequence[Case]:
     checkout = course_directory.Course(SUBMISSIONS.parents[1])
-    table = checkout.hidden(exercises.assignment(id[:2]))
-    return course_directory.hidden_cases(id, table) or exercises.get(id).cases
+    table = checkout.hidden(exercises.assignment(exercise.id[:2]))
+    return course_directory.hidden_cases(exercise.id, table) or exercise.cases

@@ -44,6 +44,7 @@ def mutants(source: str) -> list[Mutant]:
                 if changed not in seen:
                     seen.add(changed)
                     place = f"{spot.function.name}: {_reads(source, spot.statement, old, new)}"
+                    text = _aligned(source, text, spot.function)
                     found.append(Mutant(name, place, aspects, text))
     return found
 
@@ -98,6 +99,20 @@ def _spliced(source: str, old: ast.AST, new: str) -> str:
     end = _at(source, old.end_lineno, old.end_col_offset)
     data = source.encode()
     return (data[:start] + new.encode() + data[end:]).decode()
+
+
+def _aligned(source: str, text: str, function: ast.FunctionDef) -> str:
+    """What follows the changed function stands in the lines in which it stood: kernels there are
+    then the same to Triton, for which a line is part of a kernel."""
+    more = text.count("\n") - source.count("\n")
+    lines = text.splitlines(keepends=True)
+    end = function.end_lineno + more
+    if more < 0:
+        lines[end:end] = ["\n"] * -more
+    while more > 0 and end < len(lines) and not lines[end].strip():
+        del lines[end]
+        more -= 1
+    return "".join(lines)
 
 
 def _reads(source: str, statement: ast.stmt, old: ast.AST, new: str) -> str:

@@ -19,8 +19,8 @@ def modify(kind: str, data, index, operand, dtype):
 
 
 def _turns(index: np.ndarray) -> list[np.ndarray]:
-    """The lanes in turns, every address once a turn: only lanes of one address build on one another,
-    so a turn is done at once."""
+    """The lanes in turns, every address once a turn: only lanes of one address build on one
+    another, so a turn is done at once."""
     order = np.argsort(index, kind="stable")
     place = np.arange(len(index))
     begins = np.ones(len(index), bool)
