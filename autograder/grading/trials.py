@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
+import importlib
 import io
 import json
 import multiprocessing
@@ -130,6 +131,8 @@ def _begin(directory: str) -> None:
     _warm.path = Path(directory) / str(os.getpid()) / "answer.py"
     _warm.path.parent.mkdir()
     worker.prepare()
+    # What autograd imports when it is first asked for a gradient: a second in every fork.
+    importlib.import_module("torch.nested._internal.nested_tensor")
     _keep_lowered()
     _compile_here()
 
