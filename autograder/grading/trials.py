@@ -151,7 +151,7 @@ def _prepare(look: Look, source: str, exercise: Exercise, check: Callable) -> No
     if _warm.source == source:
         return
     gc.unfreeze()
-    _warm.source, _warm.exercise = source, _sharing(exercise)
+    _warm.source, _warm.exercise = source, sharing(exercise)
     _warm.lowered.clear()
     _warm.path.write_text(source, encoding="utf-8")
     quiet = io.StringIO()
@@ -181,7 +181,7 @@ def _quiet(look: Look, exercise: Exercise, check: Callable) -> dict:
 # ---------------------------------------------------------------- what answers share
 
 
-def _sharing(exercise: Exercise) -> Exercise:
+def sharing(exercise: Exercise) -> Exercise:
     """The exercise, whose reference and tolerance are computed once for equal arguments."""
     if exercise.machine != "triton":
         return exercise
