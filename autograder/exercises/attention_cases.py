@@ -1,7 +1,8 @@
 """The cases of unit 06 and what follows from their sizes alone: arguments, outputs, traffic limits.
 
 Sizes are B, H, T, D and dtype, ``causal``, where given KV heads of k and v, BLOCK_M and BLOCK_N, a
-``layout`` of the tensors in memory, and how q and k (``fill``) and v (``v_fill``) are filled.
+``layout`` of the tensors in memory, and how q and k (``fill``; k also ``k_fill``) and v
+(``v_fill``) are filled.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _tensors(case: Case) -> tuple[Tensor, Tensor, Tensor]:
     fill, layout = s.get("fill", "normal"), s.get("layout", "")
     return (
         Tensor(queries, s["dtype"], _strides(layout, queries), fill),
-        Tensor(keys, s["dtype"], _strides(layout, keys), fill),
+        Tensor(keys, s["dtype"], _strides(layout, keys), s.get("k_fill", fill)),
         Tensor(keys, s["dtype"], _strides(layout, keys), s.get("v_fill", "normal")),
     )
 

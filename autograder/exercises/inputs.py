@@ -25,6 +25,7 @@ FILLS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
     "normal": lambda g, shape: g.standard_normal(shape),
     "uniform": lambda g, shape: g.random(shape),
     "large": lambda g, shape: g.uniform(-1e4, 1e4, shape),
+    "positive": lambda g, shape: 1.0 + g.random(shape) * 5,
     "negative": lambda g, shape: -1.0 - g.random(shape) * 5,
     "large_negative": lambda g, shape: g.uniform(-1e4, -5e3, shape),
     "lowest": lambda g, shape: -1e4 + 5 * g.random(shape),
