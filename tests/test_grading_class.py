@@ -13,6 +13,9 @@ import nbformat
 import pytest
 
 import autograder.__main__
+from autograder import exercises
+from autograder.grading.course import Course
+from autograder.grading.driver import Options, _Run
 from autograder.grading.grader import undecided
 from autograder.grading.journal import Journal
 from tests.grading_course import CHECKOUT, make_course
@@ -260,6 +263,20 @@ def test_grading_twice_changes_nothing(graded):
     strip = [{k: row[k] for k in same} for row in first["submissions"]]
     assert strip == [{k: row[k] for k in same} for row in again["submissions"]]
     assert _export(course) == before
+
+
+def test_a_grade_is_kept_for_its_cases_and_points_alone(graded, monkeypatch):
+    def key() -> str:
+        run = _Run(Course(graded[0]), NAME, Options())
+        run.journal.close()
+        return run.key(run.read("right"))
+
+    before = key()
+    assert key() == before
+    text = exercises.text_of(NAME)
+    assert b'"02.add"' in text and b'"03.softmax"' not in text
+    monkeypatch.setattr(exercises, "text_of", lambda name: text + b"# one case more")
+    assert key() != before
 
 
 def test_a_killed_run_goes_on_and_gives_the_same_grades(graded, empty, tmp_path):

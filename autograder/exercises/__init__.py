@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from functools import cache
+from pathlib import Path
 
 from autograder.records import Exercise, Rejected
 
@@ -61,3 +62,12 @@ def of_assignment(name: str) -> tuple[Exercise, ...]:
     """The exercises of an assignment, quiz last."""
     number = assignment(name)[:2]
     return tuple(exercise for id, exercise in _table().items() if id[:2] == number)
+
+
+def text_of(name: str) -> bytes:
+    """The source of an assignment's table and of what tables share: public cases, points, limits.
+    Whoever keeps a grade keeps it for this text."""
+    number = assignment(name)[:2]
+    here = Path(__file__).parent
+    shared = (path for path in here.glob("*.py") if not path.name.startswith("unit"))
+    return b"".join(path.read_bytes() for path in [here / f"unit{number}.py", *sorted(shared)])

@@ -90,7 +90,8 @@ class _Run:
         self.journal = Journal(course.state(assignment) / "journal.jsonl")
         hidden = json.dumps(course.hidden(assignment), sort_keys=True).encode()
         self.sent: dict[str, str] = {}  # student → key of what is being graded
-        self._ground = hashlib.sha256(release.read_bytes() + hidden + course.secret()).hexdigest()
+        ground = release.read_bytes() + hidden + exercises.text_of(assignment) + course.secret()
+        self._ground = hashlib.sha256(ground).hexdigest()
 
     def _directories(self) -> dict[str, Path]:
         found = dict(self.course.submissions(self.assignment))

@@ -18,7 +18,7 @@ from autograder.grading.remote import graded_from
 
 class Journal:
     """The journal of one assignment. ``key`` is what a result depends on: the submission's digest
-    and that of the release, the hidden cases and the secret."""
+    and that of the release, the cases, the points and the secret."""
 
     def __init__(self, path: Path):
         self._graded: dict[str, tuple[str, Graded]] = {}
