@@ -8,7 +8,6 @@ The same texts give the same bytes. ``docs/EDITING.md`` has the rules of the tex
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
 import tempfile
@@ -18,6 +17,8 @@ import nbformat
 from nbformat import NotebookNode
 from rich.progress import track
 
+from autograder import exercises
+from autograder.exercises import tables
 from autograder.records import Rejected
 from course.text import (
     CourseError,
@@ -64,17 +65,16 @@ def notebooks_of(text: Path, content: str | None = None) -> dict[str, NotebookNo
             complete = lesson_notebook(cells)
             shown = with_holes(complete)
         else:
-            complete = shown = source_notebook(cells, text.stem, _quiz_keys(text))
+            asked = exercises.of_assignment(text.stem)
+            for exercise in asked:
+                tables.check(exercise)
+            keys = tables.read_hidden(text.parents[1] / f"hidden/{text.stem}.json", asked)
+            complete = shown = source_notebook(cells, text.stem, keys or {})
+            with_holes(complete, solutions_only=True)  # nbgrader would raise with a traceback
     except (CourseError, Rejected) as error:
         raise CourseError(f"{text.parent.name}/{text.name}: {error}") from error
     notebook, page, *_ = targets(text)
     return {notebook: shown, page: solution_page(complete)}
-
-
-def _quiz_keys(text: Path) -> dict:
-    """The answers of an assignment's quizzes, from its hidden data."""
-    path = text.parent.parent / "hidden" / f"{text.stem}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def release(sources: dict[str, str], config: Path = ROOT) -> dict[str, str]:

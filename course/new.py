@@ -8,6 +8,7 @@ goes on from there.
 from __future__ import annotations
 
 import argparse
+import builtins
 import keyword
 import re
 import subprocess
@@ -19,7 +20,9 @@ from course.build import ROOT
 from course.text import CourseError
 
 MARK = "FILL IN"  # stands where the author writes; tests/test_house.py finds what is left
+MARKED = "autograder/exercises course/assignments course/lessons tests/submissions"
 _REGISTER = "autograder/exercises/__init__.py"
+_MEANT = {"torch", "triton", "tl", "np", "autograder", "check", "hint", "interpret", "quiz"}
 
 
 def files(root: Path, name: str, exercise: str) -> dict[str, str]:
@@ -31,9 +34,15 @@ def files(root: Path, name: str, exercise: str) -> dict[str, str]:
         raise CourseError(
             f"'{name}' is no assignment's name: two digits, _, small letters, e.g. 12_scale."
         )
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", exercise) or keyword.iskeyword(exercise):
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", exercise):
         raise CourseError(
-            f"'{exercise}' cannot name an exercise: it is also the function's name, e.g. scale."
+            f"'{exercise}' cannot name an exercise: it is its function's name as well, so small "
+            "letters, digits and _, without a number in front, e.g. scale."
+        )
+    if keyword.iskeyword(exercise) or hasattr(builtins, exercise) or exercise in _MEANT:
+        raise CourseError(
+            f"'{exercise}' cannot name an exercise: it is its function's name as well, and means "
+            "something else in a notebook. Choose another one, e.g. scale."
         )
     number = name[:2]
     taken = exercises.ASSIGNMENTS.get(number) or next(
@@ -94,12 +103,14 @@ def main(arguments: list[str] | None = None) -> int:
     print(
         f"""
 It works as it stands. Replace the example wherever {MARK} is written (docs/NEW_EXERCISE.md):
-  git grep -n --untracked "{MARK}" -- ':!course/skeleton'
+  git grep -n --untracked "{MARK}" -- {MARKED}
 then
   make build
   make test TESTS=tests/test_unit{number}.py
   {python} -m autograder audit {id}
-  make demo A={number}"""
+  make demo A={number}
+Not the name that you meant? Take its row out of {_REGISTER}, then
+  git clean -d -i -- '*{options.name}*' '*{number}_{options.exercise}_*' '*unit{number}.py'"""
     )
     return 0
 

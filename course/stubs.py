@@ -29,15 +29,17 @@ class ClearSolutionsByCell(ClearSolutions):
 
     def preprocess_cell(self, cell, resources, cell_index):
         stub = cell.metadata.pop("stub", self.DEFAULT)
-        cell, resources = super().preprocess_cell(cell, resources, cell_index)
+        first = cell.source.partition("\n")[0]
+        where = f"in the cell that begins {first!r}"
+        try:
+            cell, resources = super().preprocess_cell(cell, resources, cell_index)
+        except RuntimeError as error:  # nbgrader's words, which name no cell
+            raise RuntimeError(f"{str(error).rstrip('.')}, {where}") from error
         lines = cell.source.split("\n")
         places = [i for i, line in enumerate(lines) if line.strip() == _PLACE]
         stubs = stub if isinstance(stub, list) else [stub] * len(places)
         if len(stubs) != len(places):
-            raise RuntimeError(
-                f"{len(stubs)} stubs for {len(places)} solution regions in the cell that begins "
-                f"{lines[0]!r}"
-            )
+            raise RuntimeError(f"{len(stubs)} stubs for {len(places)} solution regions {where}")
         for place, text in zip(places, stubs, strict=True):
             indent = lines[place][: lines[place].index(_PLACE)]
             lines[place] = "\n".join(indent + line for line in text.split("\n"))

@@ -106,10 +106,14 @@ def lesson_notebook(cells: list[NotebookNode]) -> NotebookNode:
     return _notebook(built)
 
 
-def with_holes(notebook: NotebookNode) -> NotebookNode:
-    """The notebook as students get it: a stub stands where each solution was."""
+def with_holes(notebook: NotebookNode, *, solutions_only: bool = False) -> NotebookNode:
+    """The notebook as students get it: a stub stands where each solution was.
+
+    Raises CourseError for markers that are no pair and, with ``solutions_only`` (an assignment),
+    in a cell that is no solution.
+    """
     try:
-        notebook, _ = ClearSolutionsByCell(enforce_metadata=False).preprocess(
+        notebook, _ = ClearSolutionsByCell(enforce_metadata=solutions_only).preprocess(
             copy.deepcopy(notebook), {}
         )
     except RuntimeError as error:  # nbgrader's word on nested or unclosed markers, or ours on stubs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +10,22 @@ import pytest
 
 from autograder import exercises
 from autograder.checking import check_functions, load_solution
+from autograder.exercises import tables
 from autograder.grading.corpus import refusals
 from autograder.judging import inputs_of
-from autograder.records import FINDING_KINDS, Case, CaseResult, Exercise, Output, Run, Verdict
+from autograder.records import (
+    ASPECT_OF_KIND,
+    ASPECTS,
+    FINDING_KINDS,
+    Case,
+    CaseResult,
+    Exercise,
+    Output,
+    Rejected,
+    Run,
+    Verdict,
+)
+from autograder.render.text import verdict_text
 from autograder.verdict import judge_case
 
 ROOT = Path(__file__).resolve().parent
@@ -36,11 +48,11 @@ def exercise_of(path: Path) -> Exercise:
 def hidden(assignment: str) -> dict:
     """The hidden cases and quiz keys of an assignment."""
     path = ROOT.parent / "course" / "hidden" / f"{assignment}.json"
-    return json.loads(path.read_text(encoding="utf-8"))
+    return tables.read_hidden(path, exercises.of_assignment(assignment))
 
 
 def hidden_cases(assignment: str, id: str) -> list[Case]:
-    return [Case(row["label"], row["sizes"], hidden=True) for row in hidden(assignment)[id]]
+    return list(tables.hidden_cases(id, hidden(assignment)))
 
 
 def expected_of(path: Path) -> tuple[str, set[str]]:
@@ -48,8 +60,9 @@ def expected_of(path: Path) -> tuple[str, set[str]]:
     first = path.read_text(encoding="utf-8").splitlines()[0]
     assert first.startswith("# expect: "), f"{path.name} does not say what to expect"
     kind, *aspects = first.removeprefix("# expect: ").split()
-    assert kind in FINDING_KINDS
-    return kind, set(aspects)
+    assert kind in FINDING_KINDS, f"{path.name} expects '{kind}'; kinds are {FINDING_KINDS}"
+    assert set(aspects) <= set(ASPECTS), f"{path.name} expects {aspects}; there are {ASPECTS}"
+    return kind, set(aspects) or {ASPECT_OF_KIND[kind]}
 
 
 def judged(path: Path, cases=None, *, proof: bool = True) -> Verdict:
@@ -68,8 +81,29 @@ def assert_right(path: Path, result: Verdict) -> None:
         assert {f.kind for f in result.findings} == {"compile"}
         assert all(words in f.message and "\n" not in f.message for f in result.findings)
         return
-    assert (result.verdict, result.findings, result.message) == ("pass", (), "")
+    seen = (result.verdict, result.findings, result.message)
+    assert seen == ("pass", (), ""), f"{path.name} is right, and:\n{verdict_text(result)}"
     assert result.points == result.max_points
+
+
+def assert_wrong(path: Path, cases=None, *, proof: bool = False) -> None:
+    """The first finding and the aspects that fail are those that the file says to expect."""
+    kind, aspects = expected_of(path)
+    try:
+        result = judged(path, cases, proof=proof)
+    except Rejected as error:  # the file itself is at fault
+        assert kind == "interface" and str(error).count("\n") == 0, (
+            f"{path.name} expects {kind}: {error}"
+        )
+        return
+    failed = {aspect.name for aspect in result.aspects if aspect.status == "fail"}
+    found = [finding.kind for finding in result.findings]
+    assert result.verdict == "fail" and found[:1] == [kind] and failed >= aspects, (
+        f"{path.name} expects {kind} first, and {sorted(aspects)} to fail. Found was {found}, and "
+        f"{sorted(failed)} failed:\n{verdict_text(result)}"
+    )
+    assert result.points < result.max_points
+    assert all(len(f.message) < 500 and "Traceback" not in f.message for f in result.findings)
 
 
 def arrays(exercise: Exercise, case: Case) -> tuple[tuple, tuple]:

@@ -64,6 +64,31 @@ def test_its_own_tests_pass(checkout):
     assert "8 passed" in done.stdout  # two right, five wrong, the hints
 
 
+def test_the_marks_that_are_listed_are_the_authors_own(checkout):
+    words = ["git", "init", "-q"], ["git", "grep", "-l", "--untracked", new.MARK, "--"]
+    subprocess.run(words[0], cwd=checkout, check=True)
+    told = subprocess.run([*words[1], *new.MARKED.split()], cwd=checkout, capture_output=True)
+    listed, made = set(told.stdout.decode().split()), new.files(CHECKOUT, NAME, "smooth")
+    assert listed == {path for path, text in made.items() if new.MARK in text}
+    assert f'"{new.MARK}" -- {new.MARKED}' in (CHECKOUT / "docs/NEW_EXERCISE.md").read_text()
+
+
+def test_a_verdict_that_was_not_expected_is_told_in_the_checks_words(checkout):
+    right = Path(submission(checkout, "right", "plain")).read_text()
+    for verdict, text, told in (
+        ("right", right.replace("mask=mask)\n", "mask=mask, other=0)\n", 1), ""),
+        ("right", right.replace("(x_ptr + offsets, mask=mask)", "(x_ptr + offsets)"), "past the"),
+        ("wrong", f"# expect: race races\n{right}", "Found was [], and [] failed"),
+        ("wrong", f"# expect: raze races\n{right}", "expects 'raze'"),
+        ("wrong", "# expect: race races\n1 +", "expects race: "),
+    ):
+        path = Path(submission(checkout, verdict, "told"))
+        path.write_text(text)
+        done = python(checkout, "pytest", "-n0", "tests/test_unit97.py", "-k", path.stem)
+        path.unlink()
+        assert done.returncode == bool(told) and told in done.stdout, done.stdout
+
+
 def test_right_passes_and_wrong_fails_on_the_command_line(checkout):
     right = python(checkout, "autograder", "check", ID, submission(checkout, "right", "plain"))
     assert right.returncode == 0, right.stdout + right.stderr
@@ -99,7 +124,11 @@ def test_the_audit_lets_nothing_through(checkout):
         ("02_more", "smooth", "Number 02 is taken by 02_vector_add: choose another one."),
         ("10_more", "smooth", "Number 10 is taken by 10_where_to_go_next: choose another one."),
         ("smooth", "smooth", "'smooth' is no assignment's name: two digits, _, small letters"),
+        ("97_smooth", "97.smooth", "'97.smooth' cannot name an exercise"),
         ("97_smooth", "lambda", "'lambda' cannot name an exercise"),
+        ("97_smooth", "sum", "'sum' cannot name an exercise"),
+        ("97_smooth", "quiz", "'quiz' cannot name an exercise"),
+        ("97_smooth", "tl", "'tl' cannot name an exercise"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_in_a_sentence(capsys, name, exercise, sentence):

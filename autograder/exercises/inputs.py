@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import zlib
 from collections.abc import Callable
 
@@ -40,14 +41,23 @@ FILLS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 }
 
 
+def below(fill: str) -> int:
+    """N of the fill ``"below_N"``, integers from 0 to N − 1 for tables and rows; 0 of others."""
+    name = re.fullmatch(r"below_([1-9]\d*)", fill)
+    return int(name[1]) if name else 0
+
+
 def make(case: Case, tensor: Tensor, index: int, salt: bytes = b"") -> np.ndarray:
     """Values of argument ``index`` of ``case``: ``tensor.shape``, in the held type of its dtype.
 
+    An integer type takes a hundred times what the fill draws; ``below_N`` draws indices.
     ``salt`` is the grader's secret for hidden cases, so that equal tables give other numbers there.
     """
     label = zlib.crc32(case.label.encode())
     digest = hashlib.sha256(salt + f"{case.seed}/{label}/{index}".encode()).digest()
     generator = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "little")))
+    if bound := below(tensor.fill):
+        return rounded(generator.integers(0, bound, tensor.shape).astype(float), tensor.dtype)
     values = FILLS[tensor.fill](generator, tensor.shape)
     if tensor.dtype == "bool":
         return values > 0

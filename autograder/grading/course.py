@@ -5,7 +5,6 @@ A course directory is the one that holds ``nbgrader_config.py``; nbgrader's own 
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import exercises
+from autograder.exercises.tables import hidden_cases, read_hidden
 from autograder.records import Case, Rejected
 
 _SECRET_BYTES = 32
@@ -82,35 +82,15 @@ class Course:
         package belongs to; None where neither exists (a student's bundle)."""
         for root in (self.root, _CHECKOUT):
             path = root / "course" / "hidden" / f"{assignment}.json"
-            try:
-                return json.loads(path.read_text(encoding="utf-8"))
-            except FileNotFoundError:
-                continue
-            except ValueError as error:
-                said = f"course/hidden/{assignment}.json is not valid JSON: {error}"
-                raise Rejected(said) from None
+            found = read_hidden(path, exercises.of_assignment(assignment))
+            if found is not None:
+                return found
         return None
 
     def cases(self, exercise_id: str, hidden: dict | None) -> tuple[Case, ...]:
         """Public cases of an exercise, then its hidden ones."""
         public = exercises.get(exercise_id).cases
         return public + hidden_cases(exercise_id, hidden)
-
-
-def hidden_cases(exercise_id: str, hidden: dict | None) -> tuple[Case, ...]:
-    """The rows ``{"label": …, "sizes": {…}}`` under the exercise's id, as hidden cases."""
-    rows = (hidden or {}).get(exercise_id, ())
-    if isinstance(rows, dict):  # a quiz: answers, no cases
-        return ()
-    try:
-        return tuple(
-            Case(row["label"], dict(row["sizes"]), hidden=True, seed=int(row.get("seed", 0)))
-            for row in rows
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise Rejected(
-            f"The hidden cases of {exercise_id} need a label and sizes in every row ({error!r})."
-        ) from None
 
 
 def find(start: str | os.PathLike | None = None) -> Course:

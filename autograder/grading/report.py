@@ -29,10 +29,16 @@ def grade_command(options: argparse.Namespace) -> int:
     if options.workers is not None and options.workers < 1:
         raise Rejected("--workers takes a number from 1 on.")
     console = Console(stderr=options.json)
-    if course.hidden(assignment) is None:
+    hidden = course.hidden(assignment)
+    if hidden is None:
         console.print(
             f"[yellow]course/hidden/{assignment}.json is missing: graded on public cases only, "
             "and a quiz stays undecided."
+        )
+    elif bare := [e.id for e in exercises.of_assignment(assignment) if not hidden.get(e.id)]:
+        console.print(
+            f"[yellow]course/hidden/{assignment}.json has nothing for {', '.join(bare)}: graded on "
+            "public cases only, and a quiz stays undecided."
         )
     if options.unsafe_no_sandbox:
         console.print("[bold red]No sandbox: students' code runs with your rights on this machine.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autograder import exercises
-from tests.submitted import assert_right, exercise_of, expected_of, files, hidden_cases, judged
+from tests.submitted import assert_right, assert_wrong, exercise_of, files, hidden_cases, judged
 
 NAME = "NN_NAME"
 
@@ -19,10 +19,7 @@ def test_right_work_has_full_marks(path):
 
 @pytest.mark.parametrize("path", files("NN", "wrong"))
 def test_wrong_work_is_named(path):
-    kind, aspects = expected_of(path)
-    result = judged(path, proof=False)
-    assert result.verdict == "fail" and result.findings[0].kind == kind
-    assert {aspect.name for aspect in result.aspects if aspect.status == "fail"} >= aspects
+    assert_wrong(path)
 
 
 @pytest.mark.parametrize("exercise", exercises.of_assignment(NAME), ids=lambda e: e.id)
