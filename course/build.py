@@ -59,22 +59,30 @@ def notebooks_of(text: Path, content: str | None = None) -> dict[str, NotebookNo
 
     ``content`` stands for the file's own. Raises CourseError with the name of the text.
     """
+    keys = {} if text.parent.name == "lessons" else _judged(text)
     try:
         cells = parse(text.read_text(encoding="utf-8") if content is None else content)
         if text.parent.name == "lessons":
             complete = lesson_notebook(cells)
             shown = with_holes(complete)
         else:
-            asked = exercises.of_assignment(text.stem)
-            for exercise in asked:
-                tables.check(exercise)
-            keys = tables.read_hidden(text.parents[1] / f"hidden/{text.stem}.json", asked)
-            complete = shown = source_notebook(cells, text.stem, keys or {})
+            complete = shown = source_notebook(cells, text.stem, keys)
             with_holes(complete, solutions_only=True)  # nbgrader would raise with a traceback
-    except (CourseError, Rejected) as error:
+    except CourseError as error:
         raise CourseError(f"{text.parent.name}/{text.name}: {error}") from error
     notebook, page, *_ = targets(text)
     return {notebook: shown, page: solution_page(complete)}
+
+
+def _judged(text: Path) -> dict:
+    """The hidden data of an assignment; CourseError where they or its tables cannot judge."""
+    try:
+        asked = exercises.of_assignment(text.stem)
+        for exercise in asked:
+            tables.check(exercise)
+        return tables.read_hidden(text.parents[1] / f"hidden/{text.stem}.json", asked) or {}
+    except Rejected as error:
+        raise CourseError(str(error)) from error
 
 
 def release(sources: dict[str, str], config: Path = ROOT) -> dict[str, str]:

@@ -96,7 +96,7 @@ def _check_case(exercise: Exercise, case: Case) -> None:
         raise Rejected(f"{place}: the table raises {type(error).__name__}: {error}.") from error
     for fill in (tensor.fill for tensor in tensors):
         if not below(fill):
-            _known(fill, FILLS, f"{place} asks for the fill '{fill}', which inputs.py has not")
+            _known(fill, {*FILLS, "below_N"}, f"{place} asks for the fill '{fill}', which is none")
 
 
 def _known(word: str, words: Collection[str], fault: str) -> None:
