@@ -37,7 +37,7 @@ from autograder.records import Exercise
 LIMITS = Limits(cpu=120, step=1200, wall=1200, memory=4 << 30, processes=4096, may_fork=True)
 Look = Callable[[Exercise, str, Callable], dict]
 
-_MOST = 32  # answers that a process takes at once
+_MOST = 16  # answers that a process takes at once
 _FEW = 4  # so few are not worth a warm process
 # Read when libraries are loaded: one thread of BLAS a process, and no card even where there is one.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
@@ -82,12 +82,16 @@ def forked(
             pool.submit(_lot, look, source, [answer for _, answer in lot], check, limits): lot
             for source, lot in lots
         }
-        for future in as_completed(waiting):
-            for (i, answer), ended in zip(waiting[future], future.result(), strict=True):
-                said[i] = ended
-                if kept:
-                    kept.note(answer, *ended)
-                told(answer, *ended)
+        try:
+            for future in as_completed(waiting):
+                for (i, answer), ended in zip(waiting[future], future.result(), strict=True):
+                    said[i] = ended
+                    if kept:
+                        kept.note(answer, *ended)
+                    told(answer, *ended)
+        except BaseException:  # Ctrl-C: only the lots that have begun are waited for
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [(answer, *said[i]) for i, answer in enumerate(answers)]
 
 
