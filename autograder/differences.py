@@ -117,8 +117,9 @@ def _factor(got: np.ndarray, want: np.ndarray) -> str:
     """By what each is too large, as a factor or as a summand, if that is one number for all."""
     if not np.isfinite(want).all():
         return ""
-    large = np.abs(want) >= np.abs(want).max() / 100
-    ratio = got[large] / want[large] if want.any() else np.empty(0)
+    # A hundredth of the smallest numbers there are is 0.
+    large = (np.abs(want) >= np.abs(want).max() / 100) & (want != 0)
+    ratio = got[large] / want[large]
     if len(ratio) >= _FEWEST and np.ptp(ratio) <= _CLOSE * np.abs(ratio).max():
         factor = float(np.median(ratio))
         if abs(factor - 1) <= 10 * _CLOSE:  # a matter of roundings

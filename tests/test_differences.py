@@ -152,3 +152,10 @@ def test_a_run_knows_what_it_did_not_read(copied):
     else:
         assert list(unread) == ["x_ptr"]
         assert (unread["x_ptr"] == [[False] * 5 + [True]] * 2 + [[True] * 6]).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_too_small_for_a_hundredth_of_them_have_no_factor():
+    want = np.zeros((2, 25))
+    want[0] = 5e-324 * np.arange(1, 26)
+    assert "times what it should be" not in said(np.full_like(want, 1e-320), want)

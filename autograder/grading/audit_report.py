@@ -32,6 +32,8 @@ def audit_command(options: argparse.Namespace, check: Callable) -> int:
     start, used = time.monotonic(), _processor_seconds()
     chosen = _chosen(options.ids)
     console = Console(stderr=options.json)
+    if not console.is_terminal:
+        console = Console(stderr=options.json, width=120)  # a file is as wide as the tables
     answers: list[Answer] = []
     for exercise in chosen:
         if exercise.machine != "quiz":
