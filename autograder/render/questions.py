@@ -17,17 +17,15 @@ _COLOURS = {
     "--jq-numeric-bg": CARD,
     "--jq-text-color": INK,
     "--jq-mc-button-bg": PAPER,
+    "--jq-mc-button-border": UNDECIDED,
     "--jq-numeric-input-bg": FIELD,
     "--jq-numeric-input-label": "currentColor",  # it stands on the page, light or dark
     "--jq-correct-color": READ,
     "--jq-incorrect-color": OUTSIDE,
 }
 
-# jupyterquiz hides the radio button that has the keyboard's focus, and draws options without edge.
-_EDGES = (
-    f"<style>.MCButton, .Quiz .Input-text {{border: 1px solid {UNDECIDED}}}"
-    f".MCButton:focus-within {{outline: 3px solid {READ}; outline-offset: 2px}}</style>"
-)
+# jupyterquiz hides the radio button that has the keyboard's focus.
+_FOCUS = f"<style>.Quiz .MCButton:focus-within {{outline: 3px solid {READ}}}</style>"
 
 
 def ask(*questions: Mapping[str, Any]) -> None:
@@ -41,7 +39,7 @@ def ask(*questions: Mapping[str, Any]) -> None:
         from IPython.display import HTML, display
         from jupyterquiz import display_quiz
 
-        display(HTML(_EDGES))
+        display(HTML(_FOCUS))
         display_quiz([dict(q) for q in questions], shuffle_answers=False, colors=_COLOURS)
     else:
         print(questions_text(*questions))
