@@ -5,29 +5,34 @@ docs/INTERPRETER.md's own examples are run by test_interpreter_page.py.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
 import tomllib
+import urllib.error
+import urllib.request
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import nbformat
 import pytest
 
 from autograder import exercises
-from tests import picture
-from tests.test_house import ROOT, tracked
+from tests import links, picture
+from tests.page_commands import PAGES, code
+from tests.page_commands import prose as prose_of
+from tests.test_house import ROOT
 
-PAGES = sorted(path for path in tracked() if path.suffix == ".md")
 NAMES = [path.relative_to(ROOT).as_posix() for path in PAGES]
 pages = pytest.mark.parametrize("page", PAGES, ids=NAMES)
-_FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 
 
 def prose(page: Path) -> str:
     """The page without fenced blocks."""
-    return _FENCE.sub("", page.read_text(encoding="utf-8"))
+    return prose_of(page.read_text(encoding="utf-8"))
 
 
 def anchors(page: Path) -> set[str]:
@@ -64,6 +69,30 @@ def test_files_that_are_named_exist(page):
         assert (ROOT / name).exists(), f"{page.name} names {name}, which does not exist."
 
 
+def test_links_that_leave_the_repository_are_addresses():
+    """CI has no network to follow them: `python -m tests.links` does."""
+    found = links.found()
+    assert found.keys() >= {"https://triton-lang.org", "https://github.com/tile-ai/tilelang"}
+    for address, pages in found.items():
+        parts = urlsplit(address)
+        assert parts.scheme == "https" and "." in parts.netloc, f"{pages}: {address}"
+        assert parts.netloc != "github.com" or len(parts.path.split("/")) >= 3, address
+
+
+def test_links_are_followed_and_the_broken_are_named(capsys, monkeypatch):
+    def answer(request, timeout):
+        if "tilelang" in request.full_url:
+            raise urllib.error.HTTPError(request.full_url, 404, "Not Found", {}, None)
+        return contextlib.nullcontext(SimpleNamespace(status=200))
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    assert links.main() == 1
+    said = capsys.readouterr().out.splitlines()
+    broken = [line for line in said if not line.startswith("ok ")]
+    assert len(said) == len(links.found()) and len(broken) == 1
+    assert broken[0].startswith("HTTP Error 404") and "10_where_to_go_next.py" in broken[0]
+
+
 def test_readme_leads_to_every_page():
     linked = set()
     for target in re.findall(r"\]\(([^)#\s]+)", prose(ROOT / "README.md")):
@@ -86,12 +115,6 @@ def test_citation_and_changelog_name_the_version():
 
 
 # ---------------------------------------------------------------- commands
-
-
-def code(page: Path) -> str:
-    """Everything that a page sets as code: fenced blocks and spans in backticks, a line each."""
-    text = page.read_text(encoding="utf-8")
-    return "\n".join([*_FENCE.findall(text), *re.findall(r"`([^`\n]+)`", _FENCE.sub("", text))])
 
 
 def commands(pattern: str) -> list[tuple]:
@@ -119,7 +142,14 @@ MODULES = sorted({command for _, command in commands(MODULE)})
 OPTIONS = commands(MODULE + r"([^\n`]*)")
 WITH_SUBCOMMANDS = ("autograder", "lab_setup")
 # They take no options and begin at once, the last on a card.
-NO_HELP = ("course.demo", "course.bundle", "course.sync", "tests.picture", "tests.device")
+NO_HELP = (
+    "course.demo",
+    "course.bundle",
+    "course.sync",
+    "tests.picture",
+    "tests.device",
+    "tests.links",
+)
 
 
 @cache

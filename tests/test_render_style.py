@@ -120,6 +120,17 @@ def test_a_word_that_cannot_be_read_is_named(colour, fill, fault):
             assert_readable(figure)
 
 
+def test_no_figure_sends_its_reader_to_a_colour_by_name():
+    """In grey, or to many an eye, "red: …" says nothing; a key has swatches, hatches, markers."""
+    names = r"\b(red|blue|yellow|orange|green|grey|brown|violet)\b"
+    for path in (ROOT / "autograder/render").glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        told = [n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)]  # docstrings
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in told:
+                assert not re.search(names, node.value), f"{path.name}:{node.lineno}: {node.value}"
+
+
 def test_svg_takes_both_inks_from_the_page():
     with style.look():
         figure = style.new_figure(1, "A title", "a subtitle")

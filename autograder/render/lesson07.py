@@ -111,7 +111,7 @@ def answers(
         figure = new_figure(
             2.9,
             "One kernel, four answers: only emptying L2 gives the time from memory at every size",
-            "by the model of a card; red: the least time that the bytes need from memory",
+            "by the model of a card; lines: the least time that the bytes need from memory",
         )
         axes = figure.subplots()
         axes.set_yscale("log")
