@@ -79,6 +79,7 @@ class Copy:
     def _environment(self) -> None:
         """The running environment once more, as hard links: no package is copied, and what `make
         setup` writes is not written into the one that the tests run in."""
+        assert sys.prefix != sys.base_prefix, "tests run in a virtual environment: make test"
         venv = self.root / ".venv"
         subprocess.run(["cp", "-al", sys.prefix, venv], check=True)
         for written in (*venv.glob("lib/*/site-packages/triton-course.pth"),
