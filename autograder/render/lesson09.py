@@ -99,7 +99,7 @@ def split_k(tiles: int, split: int, steps: int, name: str = DEFAULT) -> Figure:
             f"{tiles} programs leave {max(sms - tiles, 0)} of {sms} SMs without work; "
             f"splitting K by {split} uses {min(tiles * split, sms)}",
             f"a row of {tiles} tiles, {steps} steps along K each; a box is an SM, its number the "
-            "tile, its colour the split",
+            "tile, its letter and colour the split",
         )
         for axes, parts in zip(figure.subplots(1, 2), (1, split), strict=True):
             _occupied(axes, tiles, parts, steps, sms)
@@ -120,9 +120,10 @@ def _occupied(axes: Axes, tiles: int, parts: int, steps: int, sms: int) -> None:
         x, y = sm % wide, -(sm // wide)
         axes.add_patch(Rectangle((x, y), 0.9, 0.9, facecolor=colour, edgecolor="none"))
         if busy:
-            place = dict(ha="center", va="center", fontsize=6.5, in_layout=False)
+            place = dict(ha="center", va="center", fontsize=6.2, in_layout=False)
             ink = PAPER if colour == OUTSIDE else ON_FILL
-            axes.text(x + 0.45, y + 0.42, str(sm // parts), color=ink, **place)
+            part = chr(ord("a") + sm % parts) if parts > 1 else ""
+            axes.text(x + 0.45, y + 0.42, f"{sm // parts}{part}", color=ink, **place)
     bare(axes)
     axes.set_xlim(-0.2, wide + 0.2)
     axes.set_ylim(-(sms // wide) - 0.4, 1.2)
