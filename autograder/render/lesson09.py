@@ -120,7 +120,9 @@ def _occupied(axes: Axes, tiles: int, parts: int, steps: int, sms: int) -> None:
         x, y = sm % wide, -(sm // wide)
         axes.add_patch(Rectangle((x, y), 0.9, 0.9, facecolor=colour, edgecolor="none"))
         if busy:
-            place = dict(ha="center", va="center", fontsize=6.2, in_layout=False)
+            place = dict(
+                ha="center", va="center", fontsize=5.4 if parts > 1 else 6.5, in_layout=False
+            )
             ink = PAPER if colour == OUTSIDE else ON_FILL
             part = chr(ord("a") + sm % parts) if parts > 1 else ""
             axes.text(x + 0.45, y + 0.42, f"{sm // parts}{part}", color=ink, **place)
