@@ -234,7 +234,8 @@ NOT_HERE = {
         _CARD, "python -m tests.device.dram OUT.json || true", _NO_CARD[1]),
     "python -m tests.device.operations": (
         _CARD, "python -m tests.device.operations || true", _NO_CARD[1]),
-    "git grep -n --untracked \"FILL IN\" -- ':!course/skeleton'": (
+    'git grep -n --untracked "FILL IN" -- autograder/exercises course/assignments course/lessons '
+    "tests/submissions": (
         "nothing is new here", "git grep -n --untracked 'FILL IN' -- course/skeleton", "FILL IN"),
     "pip install --no-deps liger-kernel fla-core flash-linear-attention flag-gems einops": (
         "fetches packages", "pip install --help", "--no-deps"),
