@@ -362,7 +362,8 @@ class Case:
 class ProgramOrder:
     """Asks for an order of programs that spares memory: an L2 cache that holds
     ``bytes_per_element`` times the elements of an output tile fetches at most ``slack`` times what
-    it fetches for the same tiles in groups of ``group`` rows, ``at_once`` programs at a time.
+    it fetches for the same tiles in groups of ``group`` rows, or of as many columns, ``at_once``
+    programs at a time.
     """
 
     group: int

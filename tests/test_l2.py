@@ -19,9 +19,11 @@ from autograder.ir.l2 import (
     programs_of,
 )
 from autograder.records import ProgramOrder, Run, Tensor, Touch, View
+from autograder.solutions import load_solution
 from autograder.trace.record import record
 from autograder.trace.replay import replay
 from tests.kernels.course import matmul, matmul_kernel
+from tests.submitted import SUBMISSIONS
 
 
 def load(*names: str, size: int = 1) -> Step:
@@ -166,6 +168,12 @@ def test_grouping_by_eight_is_no_finding_and_row_major_is_one():
     assert finding.kind == "traffic"
     assert "128 KB (for tiles of 32 × 32) has to fetch 1968 KB" in finding.message
     assert "in groups of 8 rows it is 1084 KB (76 programs run at a time)" in finding.message
+
+
+def test_groups_of_columns_are_as_good_though_rows_take_less_of_a_wide_matrix():
+    columns = load_solution(str(SUBMISSIONS / "right" / "05_grouping_columns.py"))["matmul"]
+    assert order_finding(run_of(columns, 1024, 2048, 64), ORDER) is None
+    assert order_finding(run_of(partial(tiled, side=64, group=1), 1024, 2048, 64), ORDER)
 
 
 def test_a_program_with_two_tiles_is_taken_apart():

@@ -206,12 +206,13 @@ def _place(view: View, offset: int) -> tuple[int, int]:
 
 
 def order_finding(run: Run, order: ProgramOrder) -> Finding | None:
-    """A finding where the run's launches fetch more than their own tiles in groups of rows would.
+    """A finding where the run's launches fetch more than their own tiles in groups of rows would,
+    and in groups of columns, which is as good where a matrix is as wide as it is high.
 
     ``run.touches`` must be there. The tiles are what the programs store, whatever the kernel does;
     a program that makes several tiles is taken apart between them.
     """
-    taken = best = 0
+    taken, launches = 0, []
     said = ""
     for programs in programs_of(run.touches):
         items = [item for program in programs for item in _items(program)]
@@ -223,9 +224,18 @@ def order_finding(run: Run, order: ProgramOrder) -> Finding | None:
         capacity = order.bytes_per_element * rows * columns
         said = f"of {capacity / 1024:g} KB (for tiles of {rows} × {columns})"
         taken += fetched(programs, order.at_once, capacity)
-        items.sort(key=lambda item: _rank(item[0], rows, columns, order.group))
-        best += fetched((steps for _, steps in items), order.at_once, capacity)
-    if taken <= best * order.slack:
+        launches.append((items, rows, columns, capacity))
+
+    def grouped(by_columns: bool) -> int:
+        """Bytes that the same tiles fetch in groups."""
+        total = 0
+        for items, rows, columns, capacity in launches:
+            items.sort(key=lambda item: _rank(item[0], rows, columns, order.group, by_columns))
+            total += fetched((steps for _, steps in items), order.at_once, capacity)
+        return total
+
+    best = grouped(by_columns=False)
+    if taken <= best * order.slack or taken <= grouped(by_columns=True) * order.slack:
         return None
     return Finding(
         "traffic",
@@ -259,9 +269,13 @@ def _united(a: Box | None, b: Box | None) -> Box | None:
     return (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
 
 
-def _rank(box: Box | None, rows: int, columns: int, group: int) -> tuple[int, int, int]:
+def _rank(
+    box: Box | None, rows: int, columns: int, group: int, by_columns: bool
+) -> tuple[int, int, int]:
     """Where a tile stands in grouped order; tiles that nobody stores come first."""
     if box is None:
         return (-1, 0, 0)
     row, column = box[0] // rows, box[1] // columns
+    if by_columns:
+        row, column = column, row
     return (row // group, column, row)

@@ -90,7 +90,7 @@ kernel if you like. `matmul` is defined once more; start from the kernel above.
 - Everything that 05.matmul asks for still holds.
 - The order is judged by the L2 model of the lesson: 1024 × 1024 × 64 and 2048 × 2048 × 64 in float16, 76 programs at a
   time. The cache has 128 KB for tiles of 32 × 32, and in proportion to their area for others. For your tiles in your
-  order it may fetch no more than for the same tiles in groups of 8 rows (the check allows 5 % more).
+  order it may fetch no more than for the same tiles in groups of 8 rows, or of 8 columns (the check allows 5 % more).
 - Any order that reaches that will do, in a grid of one, two or three axes, one tile a program or several.
 
 About six new lines in the kernel.
