@@ -201,8 +201,7 @@ def test_only_a_limit_of_the_judges_own_fork_is_a_zero(grader, end, error, statu
     ],
 )
 def test_what_a_signal_proves(number, milliseconds, how, spent):
-    said = b"P1\nE%d 0 %d\n" % (number, milliseconds)
-    end = _ending(said, "", 1.0, Limits(cpu=2))
+    end = _ending(b"", "", 1.0, Limits(cpu=2), number, 0, milliseconds / 1000)
     assert (end.how, end.spent) == (how, spent)
     assert os.WTERMSIG(number) == number
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from autograder import exercises
 from autograder.grading.course import hidden_cases
 from autograder.judging import inputs_of
@@ -46,15 +48,16 @@ tt.func public @warm(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32) {
 
 # Inputs of an exercise's cases, made before the fork: (what they depend on, arguments by case).
 _known: dict[str, tuple[tuple, list[tuple]]] = {}
-_MOST_KEPT = 128 << 20  # bytes for one exercise; larger ones are made in every fork
+_MOST_KEPT = 128 << 20  # bytes for one exercise; larger ones are made in every job
 
 
-def ahead(job: dict) -> None:
-    """Done in the warm process before it forks for ``job``: what later forks need as well."""
+def ahead(job: dict) -> bool:
+    """Done in the warm process before it forks for ``job``: what later forks need as well. True
+    where there is something new. No job can write to it."""
     exercise = exercises.get(job["exercise"])
     key = (job["salt"], repr(job["hidden"]))
     if exercise.machine == "quiz" or _known.get(exercise.id, ((), []))[0] == key:
-        return
+        return False
     made: list[tuple] = []
     try:
         cases = cases_of(exercise, job)
@@ -62,9 +65,12 @@ def ahead(job: dict) -> None:
         if sum(4 * math.prod(a.shape) for a in given) <= _MOST_KEPT:
             salt = bytes.fromhex(job["salt"])
             made = [inputs_of(exercise, case, salt) for case in cases]
-    except Exception:  # a broken table of cases: the fork meets it as well, and says so
+            for array in (a for inputs in made for a in inputs if isinstance(a, np.ndarray)):
+                array.flags.writeable = False
+    except Exception:  # a broken table of cases: the job meets it as well, and says so
         made = []
     _known[exercise.id] = key, made
+    return True
 
 
 def arguments_of(exercise: Exercise, case: Case, job: dict, number: int) -> tuple:

@@ -12,7 +12,9 @@ import math
 import os
 import platform
 import resource
+import signal
 import struct
+import time
 from dataclasses import dataclass
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -28,7 +30,8 @@ _NAMESPACES = {
 }
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REC, _PRIVATE = 1, 2, 4, 8, 1 << 14, 1 << 18
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 22, 24
-_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_NO_NEW_PRIVS, _PR_GET_TID_ADDRESS = 38, 40
+_CLONE_CHILD_CLEARTID, _CLONE_CHILD_SETTID = 0x00200000, 0x01000000
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,37 @@ def become(uid: int) -> None:
     die_with_parent()
 
 
-def new_namespaces() -> None:
-    """Own user, mount, pid, ipc, net, uts and cgroup namespaces; the pid namespace begins with the
-    next fork. Raises OSError where the kernel refuses nested user namespaces."""
-    uid, gid = os.getuid(), os.getgid()
-    _check(_libc.unshare(ctypes.c_int(sum(_NAMESPACES.values()))), "unshare")
+def fork(namespaces: bool) -> int:
+    """``os.fork``; with ``namespaces`` the child is the first process of its own user, mount, pid,
+    ipc, net, uts and cgroup namespaces, and has to call ``map_user``. Raises OSError where the
+    kernel refuses them.
+
+    ``unshare`` gives a pid namespace only to the next fork, and a second fork of a process with
+    torch in it costs as much as the first one; so this is the C library's fork with more flags.
+    """
+    if not namespaces:
+        return os.fork()
+    place = ctypes.c_void_p()  # where the C library keeps the number of this thread
+    _check(_libc.prctl(_PR_GET_TID_ADDRESS, ctypes.byref(place), 0, 0, 0), "PR_GET_TID_ADDRESS")
+    flags = sum(_NAMESPACES.values()) | _CLONE_CHILD_SETTID | _CLONE_CHILD_CLEARTID | signal.SIGCHLD
+    thread = (place, None) if platform.machine() == "x86_64" else (None, place)
+    number = ctypes.c_long(_numbers()["clone"])
+    call = ctypes.PyDLL(None, use_errno=True).syscall  # the child comes back with Python's lock
+    python = ctypes.pythonapi
+    python.PyOS_BeforeFork()
+    child = call(number, ctypes.c_ulong(flags), None, None, *thread)
+    if child == 0:
+        python.PyOS_AfterFork_Child()
+        return 0
+    number = ctypes.get_errno()
+    python.PyOS_AfterFork_Parent()
+    if child < 0:
+        raise OSError(number, f"clone: {os.strerror(number)}")
+    return child
+
+
+def map_user(uid: int, gid: int) -> None:
+    """In a new user namespace: be who the parent is, and nobody else."""
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {uid} 1"),
@@ -106,13 +135,14 @@ def address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def set_limits(limits: Limits, used: int) -> None:
+def set_limits(limits: Limits, used: int, resident: bool = False) -> None:
     """Resource limits. Memory counts address space, on top of the ``used`` bytes that the warm
-    process has: it gives Python a clean MemoryError."""
+    process has: it gives Python a clean MemoryError. A ``resident`` process calls ``allow_cpu``
+    before each of its jobs."""
     cpu = math.ceil(limits.cpu)
     for name, soft, hard in (
         ("AS", used + limits.memory, used + limits.memory),
-        ("CPU", cpu, cpu + 1),
+        ("CPU", cpu, resource.getrlimit(resource.RLIMIT_CPU)[1] if resident else cpu + 1),
         ("FSIZE", limits.disk, limits.disk),
         ("NPROC", limits.processes, limits.processes),
         ("NOFILE", 256, 256),
@@ -121,6 +151,12 @@ def set_limits(limits: Limits, used: int) -> None:
         ("MSGQUEUE", 0, 0),
     ):
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (soft, hard))
+
+
+def allow_cpu(limits: Limits) -> None:
+    """Processor time for one more job."""
+    soft = math.ceil(time.process_time() + limits.cpu)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def drop_rights(may_fork: bool) -> None:
@@ -215,16 +251,20 @@ _KILL, _ALLOW, _EPERM, _ENOSYS = 0x80000000, 0x7FFF0000, 0x00050001, 0x00050026
 _CLONE_THREAD = 0x00010000
 
 
+def _numbers() -> dict[str, int]:
+    machine = platform.machine()
+    if machine not in _NUMBERS:
+        raise OSError(f"no table of system calls for {machine}")
+    return _NUMBERS[machine]
+
+
 def _filter(may_fork: bool) -> bytes:
     """A seccomp program: the denied calls fail with EPERM, another architecture's calls kill.
 
     Where no process may be made, ``clone`` works for threads only. ``clone3`` hides its flags from
     a filter, so it says ENOSYS and the C library falls back to ``clone``.
     """
-    machine = platform.machine()
-    if machine not in _NUMBERS:
-        raise OSError(f"no table of system calls for {machine}")
-    numbers = _NUMBERS[machine]
+    numbers = _numbers()
 
     def code(operation: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
         return struct.pack("HBBI", operation, if_true, if_false, value)
@@ -232,7 +272,7 @@ def _filter(may_fork: bool) -> bytes:
     load, equal, at_least, any_bit, answer = 0x20, 0x15, 0x35, 0x45, 0x06
     program = [
         code(load, 4),  # seccomp_data.arch
-        code(equal, _ARCHITECTURES[machine], 1, 0),
+        code(equal, _ARCHITECTURES[platform.machine()], 1, 0),
         code(answer, _KILL),
         code(load, 0),  # seccomp_data.nr
         code(at_least, 0x40000000, 0, 1),  # x32 calls on x86-64

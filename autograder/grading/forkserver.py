@@ -1,4 +1,4 @@
-"""A warm process that forks once for every job, confines the fork, and passes its output back.
+"""A warm process that forks for jobs, confines the fork, and passes its output back.
 
 ``python -m autograder.grading.forkserver ROLE CONFINEMENT [UID]`` with frames on stdin and stdout
 (8 bytes of length, then that many bytes): a job is one frame of JSON, an answer two, how the fork
@@ -9,7 +9,10 @@ A job with ``later`` has two parts. When the fork asks for the second one, what 
 answered (``how`` is "more"), and the frame that follows goes to the fork (an empty one: no more).
 So whatever was written before cannot know what the second part says.
 
-The warm process holds nothing secret, and it never reads what a fork writes.
+Student code gets a fork for every job. The judge runs none: its fork stays for some jobs, and a new
+one takes its place after a crash or a limit.
+
+The warm process of student code holds nothing secret, and it never reads what a fork writes.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from autograder.grading import confine
 from autograder.grading.confine import Limits
@@ -36,6 +40,7 @@ Emit = Callable[[dict], None]
 More = Callable[[], dict | None]
 _OUTPUT, _CONTROL, _LATER = 3, 4, 5  # file descriptors in a fork
 _ASKS = b'{"more": true}\n'  # a fork's line when its first part is done
+_DONE = b'{"done": true}\n'  # a resident fork's line when it waits for the next job
 
 
 @dataclass(frozen=True)
@@ -60,92 +65,116 @@ def run_confined(
     """Fork, confine, call ``task(emit, more)`` there. Returns (End, bytes): a JSON line for each
     emit. Where the fork calls ``more``, ``follow`` gets the bytes up to there, once, and says what
     is passed to the fork; the bytes that are returned then begin behind that."""
-    start = time.monotonic()
-    output, output_end = os.pipe()
-    control, control_end = os.pipe()
-    later_end, later = os.pipe()
-    keeper = os.fork()
-    if keeper == 0:
-        _keep(task, limits, confinement, output_end, control_end, later_end)  # does not return
-    for end in (output_end, control_end, later_end):
-        os.close(end)
-    os.set_blocking(later, False)
-    data, said, stopped = bytearray(), bytearray(), ""
-    passing: Passing | None = None
-    step = start
-    open_ends = {output, control}
-    while open_ends and not stopped:
-        deadline = min(start + limits.wall, step + limits.step)
-        left = deadline - time.monotonic()
-        feeding = [later] if passing and passing.left else []
-        ready, room, _ = select.select(list(open_ends), feeding, [], max(left, 0))
-        if room:
-            passing.some(later)
-        if not ready and not room:
-            stopped = "timeout"
-        for end in ready:
-            chunk = os.read(end, 1 << 16)
-            if not chunk:
-                open_ends.discard(end)
-            elif end == control:
-                said += chunk
-            else:
-                data += chunk
-                if b"\n" in chunk:  # an emitted line: the fork has come a step further
-                    step = time.monotonic()
-                if follow and passing is None:
-                    at = data.find(_ASKS, max(0, len(data) - len(chunk) - len(_ASKS)))
-                    if at == 0 or at > 0 and data[at - 1] == 10:
-                        waited = time.monotonic()
-                        passing = follow(bytes(data[:at]))
-                        data.clear()
+    try:
+        return Fork(task, limits, confinement).outcome(follow)
+    except OSError as error:
+        return End("setup", f"{type(error).__name__}: {error}"), b""
+
+
+class Fork:
+    """A confined process. It performs ``task`` and ends; a ``resident`` one performs what ``give``
+    brings, job after job, until it is closed or a job ends it."""
+
+    def __init__(self, task, limits: Limits, confinement: str, resident: bool = False):
+        self.limits, self.jobs, self.ended = limits, 0, False
+        self._confinement, self._resident = confinement, resident
+        self._output, output_end = os.pipe()
+        self._control, control_end = os.pipe()
+        later_end, self._later = os.pipe()
+        who = os.getuid(), os.getgid()
+        self._pid = confine.fork(confinement == "namespaces")
+        if self._pid == 0:
+            ends = (output_end, control_end, later_end)
+            _work(task, limits, confinement, who, ends, resident)  # does not return
+        for end in (output_end, control_end, later_end):
+            os.close(end)
+        self._gone = os.pidfd_open(self._pid)  # a fork may close its ends and stay
+
+    def give(self, job: dict) -> None:
+        """The next job of a resident process. One that is gone says so in ``outcome``."""
+        self.jobs += 1
+        with contextlib.suppress(BrokenPipeError):
+            os.set_blocking(self._later, True)
+            write_frame(self._later, json.dumps(job).encode())
+
+    def outcome(self, follow: Callable[[bytes], Passing] | None = None) -> tuple[End, bytes]:
+        """How the job ended and what it wrote; see ``run_confined``."""
+        start = step = time.monotonic()
+        limits, output = self.limits, self._output
+        os.set_blocking(self._later, False)
+        data, said, stopped = bytearray(), bytearray(), ""
+        passing: Passing | None = None
+        open_ends = {output, self._gone} | ({self._control} if self.jobs < 2 else set())
+        while open_ends and not stopped:
+            deadline = min(start + limits.wall, step + limits.step)
+            left = deadline - time.monotonic()
+            feeding = [self._later] if passing and passing.left else []
+            ready, room, _ = select.select(list(open_ends), feeding, [], max(left, 0))
+            if room:
+                passing.some(self._later)
+            if not ready and not room:
+                stopped = "timeout"
+            for end in ready:
+                chunk = b"" if end == self._gone else os.read(end, 1 << 16)
+                if not chunk:
+                    open_ends.discard(end)
+                elif end == self._control:
+                    said += chunk
+                else:
+                    data += chunk
+                    if b"\n" in chunk:  # an emitted line: the fork has come a step further
                         step = time.monotonic()
-                        start += step - waited  # how long the other side thought is not its time
-                if len(data) > limits.output:
-                    stopped = "output"
-                    break
-    os.close(output)
-    os.close(later)
-    if passing:
-        passing.drop()
-    if stopped:
-        _kill(keeper, bytes(said), confinement)
-    while chunk := os.read(control, 4096):
-        said += chunk
-    os.close(control)
-    os.waitpid(keeper, 0)
-    seconds = time.monotonic() - start
-    return _ending(bytes(said), stopped, seconds, limits), bytes(data)
+                    if follow and passing is None:
+                        at = data.find(_ASKS, max(0, len(data) - len(chunk) - len(_ASKS)))
+                        if at == 0 or at > 0 and data[at - 1] == 10:
+                            waited = time.monotonic()
+                            passing = follow(bytes(data[:at]))
+                            data.clear()
+                            step = time.monotonic()
+                            start += (
+                                step - waited
+                            )  # how long the other side thought is not its time
+                    if len(data) > limits.output:
+                        stopped = "output"
+                        break
+            if self._resident and data.endswith(_DONE):
+                return End("ok", seconds=time.monotonic() - start), bytes(data[: -len(_DONE)])
+        if passing:
+            passing.drop()
+        if stopped:
+            self._kill()
+        status, memory, cpu = self.close()
+        seconds = time.monotonic() - start
+        return _ending(bytes(said), stopped, seconds, limits, status, memory, cpu), bytes(data)
+
+    def close(self) -> tuple[int, int, float]:
+        """Wait for its end: it is gone, or killed, or a resident one that gets no job any longer.
+        Returns the wait status, peak resident bytes, seconds of processor time."""
+        self.ended = True
+        for end in (self._output, self._control, self._later, self._gone):
+            os.close(end)
+        _, status, usage = os.wait4(self._pid, 0)
+        return status, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+
+    def _kill(self) -> None:
+        """End everything that the fork started. Killing the first process of a pid namespace ends
+        all in it; without a namespace the fork's process group is what can be reached."""
+        if self._confinement != "namespaces":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+        os.kill(self._pid, signal.SIGKILL)
 
 
-def _kill(keeper: int, said: bytes, confinement: str) -> None:
-    """End everything that a fork started. Killing the first process of a pid namespace ends all
-    in it; without a namespace the fork's process group is what can be reached."""
-    first = [int(line[1:]) for line in said.split(b"\n") if line.startswith(b"P")]
-    with contextlib.suppress(ProcessLookupError):
-        if not first:
-            os.kill(keeper, signal.SIGKILL)
-        elif confinement == "namespaces":
-            os.kill(first[0], signal.SIGKILL)
-        else:
-            os.killpg(first[0], signal.SIGKILL)
-
-
-def _ending(said: bytes, stopped: str, seconds: float, limits: Limits) -> End:
-    status, memory, cpu = None, 0, 0.0
-    for line in said.split(b"\n"):
-        if line.startswith(b"F"):
-            return End("setup", line[1:].decode(errors="replace"), seconds)
-        if line.startswith(b"E"):
-            status, memory, cpu = (int(word) for word in line[1:].split())
-            cpu /= 1000
+def _ending(said: bytes, stopped: str, seconds: float, limits: Limits, status, memory, cpu) -> End:
+    """``said`` is what the fork complained of while it was confined; the last three are of
+    ``wait4``: the status, peak resident bytes, seconds of processor time."""
+    if said.startswith(b"F"):
+        return End("setup", said[1:].decode(errors="replace").strip(), seconds)
     how, detail = "ok", ""
     if stopped == "timeout":
         how, detail = "timeout", f"no progress in {min(limits.step, limits.wall):g} s"
     elif stopped == "output":
         how, detail = "output", f"more than {limits.output >> 20} MB"
-    elif status is None:
-        how, detail = "setup", "the process that watches a fork was killed"
     elif os.WIFSIGNALED(status):
         how, detail = "crash", signal.Signals(os.WTERMSIG(status)).name
         # The first process of a pid namespace is deaf to SIGXCPU; a second later comes SIGKILL.
@@ -157,43 +186,22 @@ def _ending(said: bytes, stopped: str, seconds: float, limits: Limits) -> End:
     return End(how, detail, seconds, memory, cpu)
 
 
-def _keep(task, limits: Limits, confinement: str, output: int, control: int, later: int) -> None:
-    """In the fork: make namespaces, fork once more (the first process of the pid namespace does the
-    work), say its pid and how it ended. Never returns."""
+def _work(task, limits: Limits, confinement: str, who, ends, resident: bool) -> None:
+    """In the fork: confine, then the task. Never returns."""
     try:
-        os.setsid()
+        os.setsid()  # a signal to its own process group must not reach the warm process
         confine.die_with_parent()
         null = os.open("/dev/null", os.O_RDWR)
         # Above 100 first: one of the ends may stand where another is going to be.
-        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 100) for end in (null, output, control, later)]
+        high = [fcntl.fcntl(end, fcntl.F_DUPFD, 100) for end in (null, *ends)]
         for place, end in ((0, 0), (1, 0), (2, 0), (_OUTPUT, 1), (_CONTROL, 2), (_LATER, 3)):
-            os.dup2(ends[end], place)
+            os.dup2(high[end], place)
         os.closerange(_LATER + 1, 65536)
-        if confinement == "namespaces":
-            confine.new_namespaces()
-        child = os.fork()
-        if child == 0:
-            _work(task, limits, confinement)
-        os.close(_OUTPUT)
-        os.close(_LATER)
-        os.write(_CONTROL, b"P%d\n" % child)
-        _, status, usage = os.wait4(child, 0)
-        cpu = int(1000 * (usage.ru_utime + usage.ru_stime))
-        os.write(_CONTROL, b"E%d %d %d\n" % (status, usage.ru_maxrss * 1024, cpu))
-    except BaseException as error:
-        _fail(error)
-    os._exit(0)
-
-
-def _work(task, limits: Limits, confinement: str) -> None:
-    """In the second fork: confine, then the task. Never returns."""
-    try:
-        os.setsid()  # a signal to its own process group must not reach the watching process
-        confine.die_with_parent()
         used = confine.address_space()
         if confinement == "namespaces":
+            confine.map_user(*who)
             confine.private_files(limits.disk)
-        confine.set_limits(limits, used)
+        confine.set_limits(limits, used, resident)
         if confinement != "limits":
             confine.drop_rights(limits.may_fork)
         os.close(_CONTROL)
@@ -207,6 +215,18 @@ def _work(task, limits: Limits, confinement: str) -> None:
             _emit({"error": f"{type(error).__name__}: {error}"[:500]})
         os._exit(70)
     os._exit(0)
+
+
+def _jobs(perform, emit: Emit, more: More) -> None:
+    """The task of a resident process: jobs until there are none."""
+    while True:
+        try:
+            job = json.loads(read_frame(_LATER, 1 << 30))
+        except EOFError:
+            return
+        confine.allow_cpu(Limits(**job.pop("limits")))
+        perform(job, emit, more if job.pop("later") else lambda: None)
+        _write(_DONE)
 
 
 def _fail(error: BaseException) -> None:
@@ -251,6 +271,7 @@ def serve(role: str, confinement: str) -> None:
     gc.enable()
     ready = {"ready": role, "threads": threading.active_count(), "pid": os.getpid()}
     write_frame(answers, json.dumps(ready).encode())
+    resident: Fork | None = None
     while True:
         try:
             job = json.loads(read_frame(jobs, 1 << 30))
@@ -258,7 +279,6 @@ def serve(role: str, confinement: str) -> None:
             return
         limits = Limits(**job.pop("limits", {}))
         two_parts = job.pop("later", False)
-        module.ahead(job)
 
         def task(emit, more, job=job, two_parts=two_parts):
             module.perform(job, emit, more if two_parts else lambda: None)
@@ -268,7 +288,20 @@ def serve(role: str, confinement: str) -> None:
             write_frame(answers, said)
             return Passing(jobs)
 
-        end, data = run_confined(task, limits, confinement, follow if two_parts else None)
+        follow = follow if two_parts else None
+        if module.ahead(job) and resident is not None:
+            resident.close()
+            resident = None  # the next one has what is new
+        if module.JOBS_OF_A_FORK == 1:
+            end, data = run_confined(task, limits, confinement, follow)
+        else:
+            if resident is None:
+                resident = Fork(partial(_jobs, module.perform), limits, confinement, resident=True)
+            resident.give(job | {"limits": limits.__dict__, "later": two_parts})
+            end, data = resident.outcome(follow)
+            if not resident.ended and resident.jobs == module.JOBS_OF_A_FORK:
+                resident.close()
+            resident = None if resident.ended else resident
         write_frame(answers, json.dumps(end.__dict__).encode())
         write_frame(answers, data)
 

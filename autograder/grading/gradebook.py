@@ -1,7 +1,7 @@
 """The one writer of the gradebook: runs nbgrader's own Autograde on submissions already judged.
 
-nbgrader reads a staged, canonical copy of a submission, never the file that a student handed in, so
-a link, a device or a hundred megabytes in submitted/ cannot reach it.
+nbgrader gets the canonical notebook, never the file that a student handed in, so a link, a device
+or a hundred megabytes in submitted/ cannot reach it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import nbformat
 from jsonschema.exceptions import best_match
 from jsonschema.validators import validator_for
 from nbgrader.api import Gradebook, MissingEntry
@@ -82,10 +81,10 @@ class Recorder:
         return True
 
     def record(self, submission: Submission, notebook, graded: Graded) -> None:
-        """Write one result. ``notebook`` is the canonical one. Raises NotRecorded."""
-        self._stage(submission, notebook)
+        """Write one result. ``notebook``, the canonical one, is used up. Raises NotRecorded."""
+        self._stage(submission)
         try:
-            with already(graded):
+            with already(graded, notebook):
                 self._convert(Autograde, submission.student, str(self._staged))
         finally:
             shutil.rmtree(self._staged / submission.student, ignore_errors=True)
@@ -94,11 +93,12 @@ class Recorder:
         """Write feedback/STUDENT/ASSIGNMENT. Raises NotRecorded."""
         self._convert(GenerateFeedback, student, "submitted")
 
-    def _stage(self, submission: Submission, notebook) -> None:
+    def _stage(self, submission: Submission) -> None:
+        """A directory for nbgrader to find. The notebook's place is empty: it is in memory."""
         directory = self._staged / submission.student / self._assignment
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        nbformat.write(notebook, directory / f"{self._assignment}.ipynb")
+        (directory / f"{self._assignment}.ipynb").touch()
         if submission.timestamp:
             (directory / "timestamp.txt").write_text(submission.timestamp)
         if submission.secret:
@@ -126,22 +126,27 @@ class Recorder:
 
 @contextlib.contextmanager
 def _kept_open(opened: dict[str, Gradebook]):
-    """While it lasts, every ``with Gradebook(…)`` of nbgrader's steps gets one that is open.
+    """While it lasts, every ``with Gradebook(…)`` of nbgrader's steps gets one that is open, and
+    all that they write is one transaction.
 
     nbgrader opens one for every step of every notebook: a new engine, thirteen looks for its
-    tables, and all compiled statements lost. That was most of the time that recording took.
+    tables, and all compiled statements lost. That was most of the time that recording took. And it
+    commits every grade, after which everything is read again.
     """
     start, stop = Gradebook.__init__, Gradebook.close
 
     def init(self, db_url: str, course_id: str = "default_course", authenticator=None):
         if db_url not in opened:
             start(self, db_url, course_id, authenticator)
+            self.db.commit = self.db.flush
             opened[db_url] = self
         self.__dict__.update(opened[db_url].__dict__)
 
     Gradebook.__init__, Gradebook.close = init, lambda self: None
     try:
         yield
+        for gradebook in opened.values():
+            gradebook.db().commit()
     finally:
         Gradebook.__init__, Gradebook.close = start, stop
         for gradebook in opened.values():

@@ -1,7 +1,7 @@
 """Decides: traces, outputs and answers of one exercise → verdict, points and feedback.
 
 Runs no student Python. It makes secret inputs, replays the traces on them, compares, and renders.
-It runs in forks with limits, because a trace may ask for more than anybody wants to compute.
+It runs in a fork with limits, because a trace may ask for more than anybody wants to compute.
 
 Jobs: ``inputs`` (unit 01: the arrays of the cases) and ``judge``. Where something is to be compiled
 it has two parts: it says which kernels those are, and goes on with the compiler's facts.
@@ -41,6 +41,7 @@ from autograder.records import (
 from autograder.trace.serial import from_json
 from autograder.verdict import failed, judge_case, not_checked, verdict
 
+JOBS_OF_A_FORK = 100  # of one job nothing stays for the next but values of functions, kept
 ORDERS = ("forward", "reversed", "shuffled")
 OTHERS = tuple(poison for poison in POISONS if poison != "nan")
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 import ast
 import base64
 import contextlib
+import functools
+import json
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbconvert.preprocessors.sanitize import SanitizeHTML
+from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader import utils
 from nbgrader.api import Gradebook
@@ -47,14 +51,16 @@ _COLOURS = ("PAPER", "INK", "PASSED", "OUTSIDE", "UNDECIDED")  # of the feedback
 PLAIN = "autograder_plain"  # in a cell's nbgrader metadata: shown without highlighting
 KEY = "autograder"  # in the autograded notebook's metadata: status and one sentence
 
-_known: dict[tuple[str, str], Graded] = {}  # what the driver has graded already
+# What the driver has graded already, and the canonical notebook that it made.
+_known: dict[tuple[str, str], tuple[Graded, NotebookNode]] = {}
 
 
 @contextlib.contextmanager
-def already(graded: Graded):
-    """While it lasts, nbgrader gets this result and nothing is run again."""
+def already(graded: Graded, notebook: NotebookNode):
+    """While it lasts, nbgrader gets this result and this canonical notebook, which is its own from
+    then on; nothing is read or run again."""
     key = (graded.student, graded.assignment)
-    _known[key] = graded
+    _known[key] = graded, notebook
     try:
         yield
     finally:
@@ -76,6 +82,7 @@ def code_cells(notebook) -> tuple[tuple[str, str], ...]:
     return tuple(cells)
 
 
+@functools.lru_cache(maxsize=256)  # the course's own cells are the same in every submission
 def _definitions(source: str) -> str:
     try:
         body = ast.parse(source).body
@@ -124,15 +131,26 @@ class CanonicalExporter(NotebookExporter):
     Reading is where a broken notebook would stop a class, before any preprocessor has a say.
     """
 
-    # Validated when all preprocessors are through, not after each of fourteen: they are nbgrader's.
-    optimistic_validation = Bool(True).tag(config=True)
-
     def from_filename(self, filename, resources=None, **kwargs):
         names = (resources or {}).get("nbgrader", {})
-        converter = self.parent
-        if not getattr(converter, "_sanitizing", False):
+        if self._sanitising():
+            notebook = self._canonical(filename, names)
+        else:  # the second pass over what the first one left
+            notebook, self._sanitised = self._sanitised, None
+        if notebook is None:
             return super().from_filename(filename, resources=resources, **kwargs)
-        course = course_directory.Course(Path(converter.coursedir.root))
+        return self.from_notebook_node(notebook, resources=resources, **kwargs)
+
+    def _sanitising(self) -> bool:
+        return getattr(self.parent, "_sanitizing", False)
+
+    _sanitised: NotebookNode | None = None
+
+    def _canonical(self, filename: str, names) -> NotebookNode:
+        known = _known.get((names["student"], names["assignment"]))
+        if known is not None:
+            return known[1]
+        course = course_directory.Course(Path(self.parent.coursedir.root))
         release = read_release(course.release(names["assignment"]))
         submission = read_submission(
             Path(filename).parent, names["student"], names["assignment"], release
@@ -143,7 +161,19 @@ class CanonicalExporter(NotebookExporter):
             "notes": list(submission.notes),
             "own": sorted(submission.sources),
         }
-        return self.from_notebook_node(notebook, resources=resources, **kwargs)
+        return notebook
+
+    def from_notebook_node(self, nb, resources=None, **kwargs):
+        """nbconvert's steps without its copies: ``nb`` was made or read for nobody else. What the
+        first pass leaves is kept for the second one and looked at there."""
+        resources = self._init_resources(resources)
+        for preprocessor in self._preprocessors:
+            nb, resources = preprocessor(nb, resources)
+        if self._sanitising():
+            self._sanitised = nb
+            return json.dumps(nb), resources
+        self._validate_preprocessor(nb, preprocessor)
+        return nbformat.v4.writes(nb) + "\n", resources
 
 
 class Judge(Execute):
@@ -156,9 +186,8 @@ class Judge(Execute):
 
     def preprocess(self, nb, resources=None, km=None):
         names = resources["nbgrader"]
-        graded = _known.get((names["student"], names["assignment"]))
-        if graded is None:
-            graded = self._grade(nb, names)
+        known = _known.get((names["student"], names["assignment"]))
+        graded = known[0] if known else self._grade(nb, names)
         marks = {check_id(mark.exercise): mark for mark in graded.marks}
         for cell in nb.cells:
             if cell.cell_type != "code":

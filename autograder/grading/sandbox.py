@@ -269,7 +269,8 @@ def bubblewrap() -> tuple[str, ...]:
     return tuple(arguments)
 
 
-_SYSTEM = ("/usr", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
+_HUGE = "/sys/kernel/mm/transparent_hugepage"  # where malloc reads whether there are large pages
+_SYSTEM = ("/usr", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", _HUGE)
 
 
 def _python() -> set[str]:
@@ -305,6 +306,8 @@ def _environment(package_root: str, base: dict[str, str]) -> dict[str, str]:
         "MALLOC_MMAP_THRESHOLD_": "1000000000",
         "MALLOC_TRIM_THRESHOLD_": "1000000000",
         "MALLOC_TOP_PAD_": "67108864",
+        # In pages of 2 MB, where the kernel has them: a fork copies one entry for 512.
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         "CUDA_VISIBLE_DEVICES": "",
         "TRITON_CACHE_DIR": "/tmp/triton",
         "MPLBACKEND": "agg",

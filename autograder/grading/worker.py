@@ -25,6 +25,7 @@ from autograder.records import CouldNotCheck, Rejected, Tensor
 
 MOST_CONFIGS = 16  # autotune configurations that are judged; each is a trace of its own
 _LONGEST = 500  # characters of a message
+JOBS_OF_A_FORK = 1  # nothing of a job may be there when another student's code runs
 
 
 def prepare() -> None:
@@ -75,8 +76,9 @@ _WARM_TASK = {
 }
 
 
-def ahead(job: dict) -> None:
+def ahead(job: dict) -> bool:
     """Nothing of a job may stay in this warm process: students' code is forked from it."""
+    return False
 
 
 def perform(job: dict, emit, more) -> None:
