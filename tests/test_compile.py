@@ -177,6 +177,15 @@ def test_a_child_that_is_stopped_is_no_fault_of_the_kernel(status, cache):
     assert not list(cache.rglob("*.json"))
 
 
+def test_an_assembler_that_does_not_run_is_no_fault_of_the_kernel(cache, tmp_path, monkeypatch):
+    ptxas = tmp_path / "ptxas"
+    ptxas.write_text("#!/bin/sh\n")  # unpacked without its right to be executed
+    monkeypatch.setenv("TRITON_PTXAS_PATH", str(ptxas))
+    with pytest.raises(CouldNotCheck, match="cannot work on this machine.*make setup"):
+        compile_facts(lowered_add())
+    assert not list(cache.rglob("*.json"))  # or it would be so after the mend as well
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -235,7 +235,10 @@ def _explained(answer: dict, complaint: str) -> dict:
 
 
 def _compile(ir: str, cc: int, options: dict[str, int]) -> dict:
-    """Run every stage of Triton's CUDA backend on ``ir`` and read off the facts."""
+    """Run every stage of Triton's CUDA backend on ``ir`` and read off the facts.
+
+    Raises CouldNotCheck where this machine, not the kernel, keeps it from that.
+    """
     if 32 * options["num_warps"] > _THREADS_PER_BLOCK:
         return {"failure": "threads", "detail": ""}
     if options["num_ctas"] > 1 and cc < 90:
@@ -270,6 +273,12 @@ def _compile(ir: str, cc: int, options: dict[str, int]) -> dict:
     except PTXASError as error:
         return ptx.failure(str(error))
     except Exception as error:  # MLIR's refusals come as RuntimeError, ours to report either way
+        # No ptxas, one that may not run, a full disk: nothing that the kernel did.
+        if isinstance(error, OSError) or str(error).startswith("Cannot find"):
+            raise CouldNotCheck(
+                f"Triton's compiler cannot work on this machine: {type(error).__name__}: {error}. "
+                "`make setup` in a fresh .venv installs Triton with the assembler that it brings."
+            ) from error
         return {"failure": "compiler", "detail": f"{type(error).__name__}: {error}"}
     registers, spills = ptx.registers_and_spills(said.getvalue())
     return {
