@@ -1,4 +1,4 @@
-"""``python -m autograder check | grade | audit``: arguments in, exit status out."""
+"""``python -m autograder check | hint | grade | audit``: arguments in, exit status out."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check(commands)
+    _add_hint(commands)
     if _has_grading():
         _add_grade(commands)
         _add_audit(commands)
@@ -70,6 +71,13 @@ def _add_check(commands) -> None:
     check.set_defaults(run=_check)
 
 
+def _add_hint(commands) -> None:
+    hint = commands.add_parser("hint", help="the first hint of an exercise, or the first N")
+    hint.add_argument("id", metavar="ID", help="exercise, e.g. 02.add")
+    hint.add_argument("opened", metavar="N", nargs="?", type=int, default=1, help="(default: 1)")
+    hint.set_defaults(run=_hint)
+
+
 def _add_grade(commands) -> None:
     grade = commands.add_parser("grade", help="grade all of submitted/ for an assignment")
     grade.add_argument("assignment", metavar="NN", help="assignment, e.g. 02 or 02_vector_add")
@@ -107,6 +115,15 @@ def _check(options: argparse.Namespace) -> int:
     from autograder.checking import check_file
 
     return check_file(options.id, options.file, as_json=options.json, hidden=options.hidden)
+
+
+def _hint(options: argparse.Namespace) -> int:
+    from autograder import exercises
+    from autograder.render.text import hints_text
+
+    again = f"python -m autograder hint {options.id} {options.opened + 1}"
+    print(hints_text(exercises.get(options.id), options.opened, again))
+    return 0
 
 
 def _grade(options: argparse.Namespace) -> int:

@@ -59,6 +59,7 @@ CHECKOUT = (
         f"python -m autograder check 02.add {_RIGHT}",
         says="02.add .*8 of 8 points",
     ),
+    Step("python -m autograder hint 02.add", says="hint 1 of"),
     Step(
         (f'{_ROOFLINE} --card "RTX 4090"', f"{_ROOFLINE} --json a.json --out a.png"),
         f'{_ROOFLINE} --card "RTX 4090" --kernel 02.add --json a.json --out a.png',

@@ -58,6 +58,17 @@ def said(*arguments) -> str:
     return " ".join(text.split())
 
 
+def test_hints_in_a_terminal_open_one_after_the_other(capsys):
+    assert main(["hint", "02.add"]) == 0
+    first = capsys.readouterr().out
+    assert "hint 1 of" in first and "python -m autograder hint 02.add 2 after" in first
+    assert main(["hint", "02.add", "2"]) == 0
+    assert first.split("(")[0].strip() in (second := capsys.readouterr().out)
+    assert "hint 2 of" in second
+    assert main(["hint", "02.ad"]) == 1
+    assert "Did you mean '02.add'?" in capsys.readouterr().err
+
+
 def test_a_forgotten_id_is_named():
     assert 'a string as in its check cell, such as check("02.add", add)' in said(add)
     assert 'check("02.add", add)' in repr(hint(add))

@@ -132,8 +132,8 @@ def _wrap(text: str, **how) -> list[str]:
     return [line.replace("\u202f", " ") for line in lines]
 
 
-def hints_text(exercise: Exercise, opened: int = 1) -> str:
-    """The first ``opened`` hints, numbered, and how many are left."""
+def hints_text(exercise: Exercise, opened: int = 1, again: str = "call hint again") -> str:
+    """The first ``opened`` hints, numbered, and how many are left. ``again``: how to get one."""
     total = len(exercise.hints)
     if not total:
         return f"{exercise.id} has no hints."
@@ -144,5 +144,5 @@ def hints_text(exercise: Exercise, opened: int = 1) -> str:
     ]
     left = total - shown
     if left:
-        blocks.append(f"({left} more: call hint again after you have tried this one)")
+        blocks.append(f"({left} more: {again} after you have tried this one)")
     return "\n".join(blocks)
