@@ -25,11 +25,8 @@ ANSWER = "tests/submissions/wrong/02_add_missing_load_mask.py"
 _CASE = "five elements"  # small enough to see every lane
 _WIDTH, _LEFT, _LINE = 806, 16, 17  # pixels
 _SPACE = "\u00a0"  # browsers make one of several ordinary ones
-# (paper, edge, ink, fault) in a light and in a dark browser; words have 4.5 : 1 or more
-LIGHT = ("#ffffff", "#d0d7de", style.INK, style.OUTSIDE)
-DARK = ("#0d1117", "#3d444d", "#e6edf3", "#ec7b55")
-_LOOK = ".paper{fill:%s;stroke:%s}svg{color:%s}.fault{fill:%s}"
-_THEMES = f"{_LOOK % LIGHT}@media(prefers-color-scheme:dark){{{_LOOK % DARK}}}"
+_LOOK = ".paper{fill:%(paper)s;stroke:%(edge)s}svg{color:%(ink)s}.fault{fill:%(fault)s}"
+_THEMES = f"{_LOOK % style.LIGHT}@media(prefers-color-scheme:dark){{{_LOOK % style.DARK}}}"
 
 
 def failed(root: Path = ROOT) -> Verdict:
@@ -69,7 +66,7 @@ def drawn(verdict: Verdict) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'role="img" width="{_WIDTH}" height="{top + height + 8}" '
         f'viewBox="0 0 {max(_WIDTH, width)} {top + height + 8}">'
-        f"<title>{escape(' '.join(lines[-1:]).strip())}</title><style>{_THEMES}</style>"
+        f"<title>{escape(lines[0])}</title><style>{_THEMES}</style>"
         f'<rect class="paper" x="0.5" y="0.5" width="{_WIDTH - 1}" height="{top + height + 7}" '
         f'rx="6"/><g font-size="13" font-family="ui-monospace,Menlo,Consolas,'
         f"'DejaVu Sans Mono',monospace\">{text}</g>{lanes}</svg>\n"

@@ -107,6 +107,16 @@ def test_pictures_have_words(page):
         assert len(words) > 20, f"a picture of {page.name} has no description"
 
 
+@pages
+def test_drawings_and_lists_of_commands_fit_githubs_column(page):
+    """Wider ones scroll there, and their right end is not seen. A fence with a language is code or
+    what a program prints."""
+    text = page.read_text(encoding="utf-8")
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
+        for line in [] if language else block.splitlines():
+            assert len(line) <= 98, f"{page.name}: {line}"
+
+
 def test_citation_and_changelog_name_the_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     version = project["version"]
@@ -205,6 +215,7 @@ def test_the_picture_of_a_failed_check_is_what_the_check_says():
     drawing = (ROOT / picture.FILE).read_text(encoding="utf-8")
     lines = re.findall(r"<text [^>]*>([^<]*)</text>", drawing)
     assert [line.replace("\u00a0", " ") for line in lines] == picture.words(verdict)
+    assert f"<title>{picture.words(verdict)[0]}</title>" in drawing
     assert "3 of 8 lanes are outside" in drawing and "prefers-color-scheme:dark" in drawing
     assert re.findall(r"<text [^>]*>([^<]*)</text>", picture.drawn(verdict)) == lines
 

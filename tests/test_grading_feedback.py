@@ -1,5 +1,7 @@
 """The feedback page: what no lexer gets through in time, what could not be read, levels."""
 
+import re
+
 import nbformat
 import pytest
 from nbconvert.exporters import HTMLExporter
@@ -8,6 +10,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from autograder import exercises
 from autograder.grading import preprocessors
 from autograder.grading.solving import check_id
+from autograder.render import style
+from tests.figure_looks import ENOUGH, contrast
 from tests.grading_course import make_course  # noqa: F401 - keeps a slow grammar from loading
 
 
@@ -70,6 +74,23 @@ def test_what_people_write_is_highlighted(monkeypatch):
     source = "def add(x, y):\n\n\n    return x + y  # " + "y" * 500
     page, highlighted = _page(monkeypatch, source)
     assert highlighted == [source] and "<p>highlighted</p>" in page
+
+
+def test_the_page_is_dark_where_the_browser_is_and_light_on_paper(monkeypatch):
+    page, _ = _page(monkeypatch, "x = 1")
+    looks = page[page.index("<style>") : page.index("</style>")]
+    light, dark, rest = looks.split("@media ")[1:4]
+    assert light.startswith("print, (prefers-color-scheme: light)")
+    assert dark.startswith("screen and (prefers-color-scheme: dark)")
+    for theme, colours in ((light, style.LIGHT), (dark, style.DARK)):
+        assert all(f"--{part}: {colour};" in theme for part, colour in colours.items())
+        code = re.findall(r"\.highlight \.(?!w )\w+ { color: (#\w{6})", theme)
+        assert len(code) > 20 and min(contrast(c, colours["wash"]) for c in code) >= ENOUGH
+    assert "color-scheme: light" in light and "color-scheme: dark" in dark
+    own = dark[dark.index("\nbody {") :] + rest
+    assert "print-color-adjust: exact" in own  # else white words on badges are grey on paper
+    assert not re.search(r"#[0-9a-f]{3,6}\b", own)
+    assert set(re.findall(r"var\(--(\w+)\)", own)) <= style.LIGHT.keys() == style.DARK.keys()
 
 
 @pytest.mark.parametrize(

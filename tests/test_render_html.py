@@ -216,6 +216,23 @@ def test_a_sanitiser_takes_nothing_from_the_feedback():
         assert looks(after) == looks(before)
 
 
+def test_a_long_word_breaks_and_does_not_widen_the_page():
+    """As far as can be told without a browser; break-word does nothing to the cells of a table."""
+    page = feedback_html(replace(failed(), message="x" * 500), EXERCISE)
+    assert "overflow-wrap:break-word" in Page(page).tags[0][1]["style"]
+    rows = [re.findall(r'<td style="([^"]*)', row) for row in re.findall(r"<tr.*?</tr>", page)]
+    rows = [row for row in rows if row]
+    assert rows and all("overflow-wrap:anywhere" in row[-1] for row in rows)
+    assert not any("anywhere" in cell for row in rows for cell in row[:-1])
+    assert re.search(r'<span style="white-space:nowrap">\d of \d', page)
+
+
+def test_a_fold_shows_that_it_opens_where_the_page_resets_summaries():
+    page = Page(feedback_html(failed(), EXERCISE) + hints_html(EXERCISE, 1))
+    folds = [attributes["style"] for tag, attributes in page.tags if tag == "summary"]
+    assert len(folds) > 1 and all("display:list-item" in look for look in folds)
+
+
 def test_the_report_object():
     report = Report(failed(), EXERCISE)
     assert repr(report) == verdict_text(failed(), EXERCISE)

@@ -11,7 +11,6 @@ import pytest
 from matplotlib.colors import is_color_like
 
 from autograder.render import questions, style
-from tests import picture
 from tests.figure_looks import ENOUGH, GROUNDS, assert_readable, contrast
 from tests.test_house import ROOT, tracked
 
@@ -59,10 +58,13 @@ def test_questions_can_be_read(ground):
     assert contrast(style.INK, ground) >= ENOUGH
 
 
-@pytest.mark.parametrize("theme", [picture.LIGHT, picture.DARK], ids=["light", "dark"])
-def test_the_readmes_picture_can_be_read(theme):
-    paper, _, ink, fault = theme
-    assert contrast(ink, paper) >= ENOUGH and contrast(fault, paper) >= ENOUGH
+@pytest.mark.parametrize("theme", [style.LIGHT, style.DARK], ids=["light", "dark"])
+def test_pages_of_our_own_can_be_read(theme):
+    grounds = theme["paper"], theme["wash"]
+    words = theme.keys() - {"paper", "wash", "edge"}
+    assert len(words) == 5
+    for word, ground in itertools.product(words, grounds):
+        assert contrast(theme[word], ground) >= ENOUGH, (word, ground)
 
 
 def lightness(colour: str) -> float:

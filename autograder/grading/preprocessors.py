@@ -47,7 +47,8 @@ from autograder.render import style
 from autograder.render.html import ATTRIBUTES, STYLES, TAGS
 
 TEMPLATES = Path(__file__).parent / "templates"
-_COLOURS = ("PAPER", "INK", "PASSED", "OUTSIDE", "UNDECIDED")  # of the feedback page
+# The feedback page in a light and in a dark browser: colours, and Pygments' style for code.
+THEMES = {"light": (style.LIGHT, "default"), "dark": (style.DARK, "github-dark")}
 PLAIN = "autograder_plain"  # in a cell's nbgrader metadata: shown without highlighting
 KEY = "autograder"  # in the autograded notebook's metadata: status and one sentence
 
@@ -284,8 +285,13 @@ class FeedbackOnly(NbGraderPreprocessor):
         resources[KEY] = about | {
             "titles": {check_id(e.id): e.heading for e in asked},
             "level": levels.reached(asked, _decided(cells, about["undecided"])),
-            "highlighting": HtmlFormatter(style="default").get_style_defs(".highlight"),
-            "look": {name: getattr(style, name) for name in _COLOURS},
+            "themes": {
+                name: {
+                    "colours": colours,
+                    "code": HtmlFormatter(style=code).get_style_defs(".highlight"),
+                }
+                for name, (colours, code) in THEMES.items()
+            },
         }
         return nb, resources
 

@@ -59,18 +59,22 @@ _BADGE = {
 }
 _BOX = (
     "max-width:54em;margin:0.3em 0;padding:0.1em 0 0.1em 0.9em;line-height:1.5;text-align:left;"
+    "overflow-wrap:break-word;"  # a student's word may be as wide as three pages
     "font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:0.93em;color:inherit;"
     "border-left:0.25em solid {colour}"
 )
 _PILL = f"background-color:{{colour}};color:{style.PAPER};border-radius:0.8em;padding:0.1em 0.65em"
 _MUTED = "opacity:0.75"
 _CELL = "text-align:left;vertical-align:top;padding:0.1em 0.9em 0.1em 0;border:none;max-width:46em"
+_LAST = _CELL + ";overflow-wrap:anywhere"  # which break-word does not do to a table
 _ROW = "background-color:transparent"
+_FOLD = "cursor:pointer;display:list-item"  # formgrader's page would hide the triangle
 _FAULT = "margin:0.6em 0;padding-left:0.8em;border-left:1px solid"
 STYLES = (
     "max-width", "margin", "padding", "padding-left", "line-height", "text-align", "font-family",
     "font-size", "font-weight", "color", "border", "border-left", "border-radius", "opacity",
-    "background-color", "vertical-align", "border-collapse", "cursor",
+    "background-color", "vertical-align", "border-collapse", "cursor", "display",
+    "overflow-wrap", "white-space",
 )  # fmt: skip
 
 
@@ -174,7 +178,7 @@ def hints_html(exercise: Exercise, opened: int = 0) -> str:
     for i in range(total, 0, -1):
         state = " open" if i <= opened else ""
         inner = (
-            f'<details{state} style="margin:0.4em 0"><summary style="cursor:pointer">hint {i} of '
+            f'<details{state} style="margin:0.4em 0"><summary style="{_FOLD}">hint {i} of '
             f'{total}</summary><p style="margin:0.3em 0">{_t(exercise.hints[i - 1], 2000)}</p>'
             f"{inner}</details>"
         )
@@ -213,12 +217,12 @@ def _mark(status: str) -> str:
     return f'<span style="{look}">{SYMBOL[status]}</span>'
 
 
-def _table(rows: Iterable[Iterable[str]], head: Iterable[str] = ()) -> str:
+def _table(rows: Iterable[tuple[str, ...]], head: Iterable[str] = ()) -> str:
     """Cells are HTML already."""
     body = "".join(
         f'<tr style="{_ROW}">'
-        + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row)
-        + "</tr>"
+        + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row[:-1])
+        + f'<td style="{_LAST}">{row[-1]}</td></tr>'
         for row in rows
     )
     if not body:
@@ -232,7 +236,10 @@ def _table(rows: Iterable[Iterable[str]], head: Iterable[str] = ()) -> str:
 def _aspects(verdict: Verdict) -> str:
     rows = []
     for aspect in verdict.aspects:
-        points = f"{aspect.points:g} of {aspect.max_points:g}" if aspect.max_points else ""
+        points = ""
+        if aspect.max_points:  # in one line, also on a telephone
+            points = f"{aspect.points:g} of {aspect.max_points:g}"
+            points = f'<span style="white-space:nowrap">{points}</span>'
         said = f'<span style="{_MUTED}">{escape(aspect_words(verdict, aspect))}</span>'
         rows.append((_mark(aspect.status), f"<b>{_t(aspect.name, 40)}</b>", points, said))
     return _table(rows)
@@ -288,7 +295,7 @@ def _cases(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
         rows.append((_mark(result.status), label, sizes, moved, error))
     head = ("", "case", "sizes", "elements moved, limit", "error ÷ bound (right up to 1)")
     return (
-        f'<details style="margin:0.5em 0"><summary style="cursor:pointer">the '
+        f'<details style="margin:0.5em 0"><summary style="{_FOLD}">the '
         f"{count(len(rows), 'case')}</summary>{_table(rows, head)}</details>"
     )
 

@@ -40,6 +40,16 @@ UNDECIDED = "#5f6670"
 CARD = "#e9edf1"  # ground of a question, with words in INK
 FIELD = "#dfe4ea"  # and of what is typed in
 
+# Pages of our own: grounds, lines, and words (4.5 : 1 or more), for a light and a dark browser.
+LIGHT = dict(
+    paper=PAPER, wash="#f6f8fa", edge="#d0d7de",
+    ink=INK, link="#0550ae", passed=PASSED, fault=OUTSIDE, undecided=UNDECIDED,
+)  # fmt: skip
+DARK = dict(
+    paper="#0d1117", wash="#151b23", edge="#3d444d",
+    ink="#e6edf3", link="#79b8ff", passed="#3fb950", fault="#ec7b55", undecided="#a2aab4",
+)  # fmt: skip
+
 
 def on(red: float, green: float, blue: float) -> str:
     """ON_FILL or PAPER, whichever can be read better on a colour (parts from 0 to 1): 4.6 : 1 or
