@@ -24,6 +24,19 @@ def _luminance(colour) -> float:
     return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
 
+def assert_hollow(figure) -> None:
+    """Fails with each marker that is hollow on a light page only: PAPER within an ink is a full
+    disc where the page's ink is white."""
+    from matplotlib.colors import to_hex
+    from matplotlib.lines import Line2D
+
+    for line in figure.findobj(Line2D):
+        face, edge = line.get_markerfacecolor(), line.get_markeredgecolor()
+        if line.get_marker() not in ("None", "", " ", None) and "none" not in (face, edge):
+            full = to_hex(face) == style.PAPER and to_hex(edge) in style.INKS
+            assert not full, f"marker {line.get_marker()!r} is hollow on a light page only"
+
+
 def assert_readable(figure) -> None:
     """Fails with each text whose contrast is too low on what lies under it.
 
@@ -34,6 +47,7 @@ def assert_readable(figure) -> None:
     from matplotlib.colors import to_hex, to_rgb
     from matplotlib.text import Text
 
+    assert_hollow(figure)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     shown = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]

@@ -14,6 +14,7 @@ from autograder.render.lesson05_questions import QUESTIONS
 from autograder.render.questions import questions_text
 from autograder.render.style import svg
 from tests.device.cells import script_of_lesson
+from tests.figure_looks import GROUNDS, contrast
 from tests.lesson_pages import cells_of, names_are_defined, shown, words_of
 
 NAME = "05_matmul"
@@ -187,6 +188,14 @@ def test_the_first_programs_need_as_many_strips_as_the_text_says(group, strips):
     (a, b) = re.findall(r"(\d+) strips of [ab]", " ".join(words_of(figure)))
     assert int(a) + int(b) == strips
     assert "35 against 18" in TEXT.read_text()
+
+
+def test_every_tile_of_an_order_stands_out_from_the_page():
+    figure = orders({"an order": list(grouped(32, 32, 8))}, at_once=76)
+    faces = [p.get_facecolor() for p in figure.axes[0].patches]
+    assert {face[3] for face in faces if face[:3] != (0, 0, 0)} == {1}  # nothing half transparent
+    for face in (face[:3] for face in faces if face[3] == 1):
+        assert min(contrast(face, ground) for ground in GROUNDS) > 1.3
 
 
 def test_fetches_keeps_predicted_and_measured_apart():

@@ -43,7 +43,7 @@ def printed(tmp_path_factory) -> str:
         "numbers read: 297 of 300\nwrong rows: 3 of 3",
         "num_stages=1: 16,384 bytes, 1 × the two tiles",
         "num_stages=5: 65,536 bytes, 4 × the two tiles",
-        "acc is 100% of the register file, 256 a thread; 255 registers a thread",
+        "acc is 100% of the registers, 256 a thread; 255 used",
         "No valid autotuner configs after pruning",
         "after run 3 [300.0, 300.0, 300.0]",
         "float32     kernel loads 300 numbers\nfloat16     kernel loads 0 numbers\n"
@@ -67,6 +67,7 @@ def test_the_order_of_additions_changes_last_bits_only(printed):
 
 def test_only_the_tile_of_the_whole_register_file_spills(printed):
     rows = re.findall(r"(\d+) × +(\d+), \d warps: .* ([\d,]+) bytes spilled", printed)
+    assert all(len(line) <= 98 for line in printed.splitlines() if "bytes spilled" in line)
     spilled = {(m, n): int(lost.replace(",", "")) for m, n, lost in rows}
     assert len(spilled) == 4 and spilled.pop(("256", "256")) > 1000
     assert set(spilled.values()) == {0}

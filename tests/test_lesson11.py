@@ -63,6 +63,10 @@ def test_every_measured_gain_stands_beside_its_card_and_date(printed):
     assert "Nothing was measured here" in printed
 
 
+def test_no_line_is_longer_than_a_page_is_wide(printed):
+    assert max(map(len, printed.splitlines())) <= 98  # of 960 pixels; JupyterLab breaks a word
+
+
 def test_counts_are_as_the_text_says(printed):
     assert "the multiplications take 139 µs at least" in printed
     assert re.search(r"64 ×  64:  32 FLOP a byte, 30.9 TB/s", printed)

@@ -68,6 +68,10 @@ def test_without_a_card_nothing_is_timed_and_the_expectation_is_marked_as_one(no
     )
     assert gpu("a table") is False
     assert "Expected on a GPU: a table" in capsys.readouterr().out
+    # A page of JupyterLab breaks longer lines within a word.
+    long = measure(never, range(1, 9), bytes_of=lambda n: 12 * n, expect="a long table " * 20)
+    assert max(map(len, repr(long).splitlines())) <= 92
+    assert len(versions()) <= 92 + len(torch.__version__)
 
 
 def test_without_a_card_operations_set_the_predicted_pace_where_they_weigh_more(no_card):

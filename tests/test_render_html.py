@@ -258,11 +258,20 @@ def test_hints_open_only_one_after_the_other():
 
 def test_a_table_of_cases_shows_public_sizes_and_names_hidden_cases():
     hidden = Case("ragged length", {"n": 77773}, hidden=True)
-    page = Page(feedback_html(failed(hidden=hidden), EXERCISE))
+    told = feedback_html(failed(hidden=hidden), EXERCISE)
+    page = Page(told)
     assert "the 3 cases" in page.text
+    assert "n\u202f=\u202f98432, dtype\u202f=\u202f" in told  # a row ends between two sizes only
     assert "n = 98432, dtype = float32" in page.text
     assert "ragged length hidden" in page.text
     assert "77773" not in page.text
+
+
+def test_a_case_that_moved_nothing_says_so_beside_its_limit():
+    none, many = (replace(passed().cases[0], elements=e, limit=15750) for e in (None, 15000))
+    told = verdict_html(replace(passed(), cases=(none, many)), EXERCISE)
+    assert ">– of 15\u202f750<" in told
+    assert ">15\u202f000 of 15\u202f750<" in told
 
 
 def test_a_report_without_findings_says_what_passed():

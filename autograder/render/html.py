@@ -286,13 +286,17 @@ def _cases(results: Iterable[CaseResult], exercise: Exercise | None) -> str:
         hidden = result.case.hidden
         moved = "" if result.elements is None else spaced(result.elements)
         if result.limit is not None:
-            moved += f" of {spaced(result.limit)}"
+            moved = f"{moved or '–'} of {spaced(result.limit)}"
         error = "" if result.max_error is None else f"{result.max_error:.2g}"
         told = {name: size for name, size in result.case.sizes.items() if name != "counted"}
-        sizes = ", ".join(f"{_t(name, 30)} = {_t(size, 30)}" for name, size in told.items())
+        sizes = ", ".join(
+            f"{_t(name, 30)}\u202f=\u202f{_t(size, 30)}" for name, size in told.items()
+        )
         sizes += ", only addresses" if result.case.sizes.get("counted") else ""
-        label = _t(result.case.label, 60) + (f' <span style="{_MUTED}">hidden</span>' * hidden)
-        rows.append((_mark(result.status), label, sizes, moved, error))
+        label = unbroken(_t(result.case.label, 60)) + (
+            f' <span style="{_MUTED}">hidden</span>' * hidden
+        )
+        rows.append((_mark(result.status), label, sizes, unbroken(moved), error))
     head = ("", "case", "sizes", "elements moved, limit", "error ÷ bound (right up to 1)")
     return (
         f'<details style="margin:0.5em 0"><summary style="{_FOLD}">the '

@@ -90,7 +90,7 @@ def _gains(axes: Axes, steps: Sequence[Mapping], guesses: Mapping[str, float]) -
         seen += known
         if len(known) > 1:
             axes.plot([min(known), max(known)], [y, y], color=style.CELL, linewidth=3, zorder=1)
-        hollow = dict(markerfacecolor=style.PAPER, markeredgewidth=1.4, color=style.INK, zorder=3)
+        hollow = dict(markerfacecolor="none", markeredgewidth=1.4, color=style.INK, zorder=3)
         if expect:
             axes.plot([expect], [y], "o", markersize=6.5, **hollow)
         if guess:
@@ -114,7 +114,7 @@ def _key(figure: Figure, guessed: bool) -> None:
     from matplotlib.lines import Line2D
 
     look = dict(linestyle="none", markersize=6.5)
-    hollow = look | dict(color=style.INK, markerfacecolor=style.PAPER, markeredgewidth=1.4)
+    hollow = look | dict(color=style.INK, markerfacecolor="none", markeredgewidth=1.4)
     handles = [
         Line2D([], [], marker="o", color=style.OUTSIDE, label="gain, measured", **look),
         Line2D([], [], marker="o", label="predicted from the reason", **hollow),

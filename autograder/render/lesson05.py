@@ -226,8 +226,8 @@ def _order(axes: Axes, name, order, at_once, rows, columns, read) -> None:
     axes.set_ylim(-rows - 0.3, 7.0)
     axes.text(-1.7, 6.8, name, va="top", color=INK, weight="bold")
     shades = colormaps["cividis_r"]
-    grey = Rectangle((0, -rows), columns, rows, facecolor=CELL, edgecolor="none", alpha=0.5)
-    axes.add_patch(grey)
+    # Not filled: on a dark page a grey would be the shade of the tiles in the middle.
+    axes.add_patch(Rectangle((0, -rows), columns, rows, facecolor="none", edgecolor=MUTED))
     for number, (row, column) in enumerate(order[:at_once]):
         colour = shades(0.15 + 0.8 * number / at_once)
         axes.add_patch(Rectangle((column, -row - 1), _SIDE, _SIDE, facecolor=colour))

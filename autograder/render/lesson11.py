@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from autograder.render.ladders import ladder
+from autograder.render.text import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,8 +35,8 @@ class Climb:
         """Prints where the climb begins, and beside whom."""
         first = next(iter(self.steps.values()))
         *others, vendor = self.rivals
-        print(f"{self.title}: {self.facts}")
-        print(f"{first['label']}: {first['reason']}")
+        _say(f"{self.title}: {self.facts}")
+        _say(f"{first['label']}: {first['reason']}")
         print(f"speed, {vendor} = 1: {_number(first['ratio'])}")
         for name in others:
             print(f"beside it: {name} {self.rivals[name]:.2f}")
@@ -48,7 +50,7 @@ class Climb:
         if label not in self.steps:
             raise ValueError(f"No step is called {label!r}; there are {', '.join(self.steps)}.")
         step = self.steps[label]
-        print(f"{label}: {step['reason']}")
+        _say(f"{label}: {step['reason']}")
         if guess is None:
             print("Your guess first: guess=1.2 means a fifth faster than the step before.")
             return
@@ -78,6 +80,10 @@ def by_card(*climbs: Climb) -> str:
             marks = ["yes" if step["needs"] <= cc else "–" for cc in (89, 90)]
             lines.append(f"  {label:26}{marks[0]:>26}{marks[1]:>24}")
     return "\n".join(lines)
+
+
+def _say(text: str) -> None:
+    print(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _judged(guess: float, gain: float) -> str:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from autograder.render.style import CARD, FIELD, INK, OUTSIDE, PAPER, READ, UNDECIDED
+from autograder.render.style import CARD, FIELD, INK, OUTSIDE, READ, UNDECIDED
 
 __all__ = ["ask", "questions_text"]
 
@@ -16,7 +16,7 @@ _COLOURS = {
     "--jq-many-choice-bg": CARD,
     "--jq-numeric-bg": CARD,
     "--jq-text-color": INK,
-    "--jq-mc-button-bg": PAPER,
+    "--jq-mc-button-bg": FIELD,
     "--jq-mc-button-border": UNDECIDED,
     "--jq-numeric-input-bg": FIELD,
     "--jq-numeric-input-label": "currentColor",  # it stands on the page, light or dark

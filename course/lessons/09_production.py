@@ -255,8 +255,8 @@ for (bm, bn, _, warps, _), f in zip(tiles, facts_of(tile_kernel, [call(*tile) fo
     share = bm * bn / card().registers_per_sm
     sums = bm * bn // (32 * warps)
     print(
-        f"{bm:3} × {bn:3}, {warps} warps: acc is {share:4.0%} of the register file, {sums:3} a thread; "
-        f"{f.registers:3} registers a thread, {f.spills:6,} bytes spilled"
+        f"{bm:3} × {bn:3}, {warps} warps: acc is {share:4.0%} of the registers, {sums:3} a thread; "
+        f"{f.registers} used, {f.spills:5,} bytes spilled"
     )
 
 # %% [markdown]

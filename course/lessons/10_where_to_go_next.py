@@ -154,7 +154,7 @@ lines change places:
 
 # %%
 source = chunk_fwd_kernel.src
-print([line.strip() for line in source.splitlines() if "b_h" in line])
+print(*[line.strip() for line in source.splitlines() if "b_h" in line], sep="\n")
 both = result + torch.cat([c_q @ (c_k.T @ c_v) for c_q, c_k, c_v in zip(q.split(64), k.split(64), v.split(64))])
 print(f"largest difference then: {(both - exact).abs().max():.0f}")
 

@@ -507,7 +507,8 @@ yours does not), the next cell climbs the ladder on that card. It takes about a 
 # %%
 own = here("matmul", 4096)
 if own is None:
-    print("Nothing was measured here: that needs a card and lab_setup/kernels. The figures above:", matmul.facts)
+    print("Nothing was measured here: that needs a card and lab_setup/kernels. The figures above:")
+    print(matmul.facts)
 own and Climb(**own).figure()
 
 # %% [markdown]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -81,11 +82,17 @@ def _refusal() -> str:
     return ""
 
 
+def _wrapped(*sentences: str) -> str:
+    """Lines of at most 92 characters, which fit a page of JupyterLab: it breaks longer ones within
+    a word."""
+    return "\n".join(textwrap.fill(text, 92, break_on_hyphens=False) for text in sentences)
+
+
 def gpu(expect: str) -> bool:
     """Whether a GPU cell can run. If not, prints why and ``expect``: what it would have shown."""
     refusal = _refusal()
     if refusal:
-        print(f"{refusal}\nExpected on a GPU: {expect}")
+        print(_wrapped(refusal, f"Expected on a GPU: {expect}"))
     return not refusal
 
 
@@ -124,7 +131,7 @@ def measure(
     refusal = _refusal()
     if refusal:
         said = _roof_times(sizes, bytes_of, flop_of, dtype)
-        return Measured((), note=f"{refusal}\nExpected on a GPU: {expect}\n{said}")
+        return Measured((), note=_wrapped(refusal, f"Expected on a GPU: {expect}", said))
 
     # Only here: without Triton or on another system, versions() must have its say first.
     import torch

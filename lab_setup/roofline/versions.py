@@ -36,7 +36,7 @@ def versions() -> str:
         capability = torch.cuda.get_device_capability()
         found.append(f"{torch.cuda.get_device_name()}, compute capability {capability}")
     else:
-        found.append("no GPU: kernels are checked on the CPU, GPU cells say what they would show")
+        found.append("no GPU: kernels are checked on the CPU")
     return " · ".join(found)
 
 
