@@ -97,16 +97,14 @@ def _gains(axes: Axes, steps: Sequence[Mapping], guesses: Mapping[str, float]) -
             axes.plot([guess], [y], "D", markersize=6, **hollow)
         if gain:
             axes.plot([gain], [y], "o", color=style.OUTSIDE, markersize=6.5, zorder=4)
-            axes.annotate(
-                f"{gain:.2f}",
-                (max(known), y),
-                xytext=(7, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8.5,
-            )
+            # In a column of their own: beside a mark it could be read as the prediction's.
+            column = dict(transform=axes.get_yaxis_transform(), ha="right", fontsize=8.5)
+            axes.text(1, y, f"{gain:.2f}", va="center", **column)
+    if any(step["gain"] for step in steps):
+        head = dict(transform=axes.get_yaxis_transform(), ha="right", va="bottom", fontsize=8.3)
+        axes.text(1, _TOP - 0.08, "measured", color=style.MUTED, **head)
     low, high = min(seen), max(seen)
-    axes.set_xlim(low - 0.08 * (high - low) - 0.02, high + 0.22 * (high - low) + 0.02)
+    axes.set_xlim(low - 0.08 * (high - low) - 0.02, high + 0.3 * (high - low) + 0.03)
     axes.set_ylim(len(steps) - 0.4, _TOP)
 
 

@@ -46,7 +46,7 @@ that fit the card's shared memory.
 ```
 python -m lab_setup kernels                   compile, check at full size, measure on this card
 python -m lab_setup kernels --only products   one family: rows, products, attentions
-python -m lab_setup kernels --seconds 300     begin nothing after 300 s; --json OUT: figures as data
+python -m lab_setup kernels --seconds 300     begin nothing after 300 s; --json OUT: the figures
 python -m lab_setup kernels --resume          go on with the figures that are there
 python -m lab_setup kernels --offline 89      compile all configs for a card that is not there
 python -m lab_setup kernels --plot OUT        pictures of such a file
