@@ -279,7 +279,7 @@ tasks = {  # bytes, operations
 }
 for name, (nbytes, flop) in tasks.items():
     times = [least_ms(nbytes, flop, card(c)) for c in ("RTX 4080", "H200 SXM")]
-    print(f"{name:32} {flop / nbytes:7.1f} FLOP a byte, at least {times[0]:.3f} ms on a 4080, {times[1]:.3f} on an H200")
+    print(f"{name:31} {flop / nbytes:7.1f} FLOP a byte, at least {times[0]:.3f} ms on a 4080, {times[1]:.3f} on H200")
 
 # %% [markdown]
 r"""
