@@ -131,9 +131,8 @@ class Fork:
                             passing = follow(bytes(data[:at]))
                             data.clear()
                             step = time.monotonic()
-                            start += (
-                                step - waited
-                            )  # how long the other side thought is not its time
+                            # How long the other side thought is not its time.
+                            start += step - waited
                     if len(data) > limits.output:
                         stopped = "output"
                         break

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -247,17 +248,7 @@ def _keep_lowered() -> None:
 
 
 def _compile_here() -> None:
-    """From now on the compile proof needs no process of its own: an answer has one already. Why
-    something does not compile stands on another one's stderr, so then there is one."""
+    """From now on the compile proof needs no process of its own: an answer has one already."""
     from autograder.ir import compile
 
-    child = compile.run_child
-
-    def here(argv, request: bytes) -> tuple[int, bytes, bytes]:
-        asked = json.loads(request)
-        answers = [compile.compiled(kernel, asked["cc"]) for kernel in asked["kernels"]]
-        if any("failure" in answer for answer in answers):
-            return child(argv, request)
-        return 0, b"".join(json.dumps(answer).encode() + b"\n" for answer in answers), b""
-
-    compile.run_child = here
+    compile.run_child = partial(compile.run_here, otherwise=compile.run_child)

@@ -17,6 +17,7 @@ import os
 import pkgutil
 import sys
 import types
+from functools import partial
 from typing import Any
 
 from autograder.cells import MODULE, run_cells
@@ -215,29 +216,17 @@ def _value(given: dict) -> Any:
 
 def _compile(job: dict, more):
     """Facts of the kernels of traces. The IR is hostile data, the Python here is ours."""
-    from autograder.ir.compile import compile_all
+    from autograder.ir.compile import compile_all, run_here
     from autograder.trace.serial import from_json
 
     try:
         kernels = [kernel for text in job["traces"] for kernel in from_json(text).kernels]
-        run = _fork_compiler if job["apart"] else _compile_here
+        run = _fork_compiler if job["apart"] else partial(run_here, otherwise=_fork_compiler)
         facts = compile_all(kernels, job["card"], run=run)
     except (Rejected, CouldNotCheck) as error:
         yield {"could_not_check": str(error)[:_LONGEST]}
         return
     yield {"facts": [fact.__dict__ | {"instructions": dict(fact.instructions)} for fact in facts]}
-
-
-def _compile_here(argv, request: bytes) -> tuple[int, bytes, bytes]:
-    """``compile``'s child without a process of its own, which costs as much as a small kernel. Why
-    something does not compile stands on another process's stderr, so then there is one."""
-    from autograder.ir.compile import compiled
-
-    asked = json.loads(request)
-    answers = [compiled(kernel, asked["cc"]) for kernel in asked["kernels"]]
-    if any("failure" in answer for answer in answers):
-        return _fork_compiler(argv, request)
-    return 0, b"".join(json.dumps(answer).encode() + b"\n" for answer in answers), b""
 
 
 def _fork_compiler(argv, request: bytes) -> tuple[int, bytes, bytes]:
