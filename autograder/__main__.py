@@ -127,9 +127,11 @@ def _hint(options: argparse.Namespace) -> int:
 
 
 def _grade(options: argparse.Namespace) -> int:
-    # jsonschema, which nbformat imports, would build a grammar for internationalised addresses:
-    # seconds of start-up for a format that no notebook has. None makes its import fail, as allowed.
-    sys.modules.setdefault("rfc3987_syntax", None)
+    # jsonschema, which nbformat imports, would build a grammar for internationalised addresses and
+    # load calendars: seconds of start-up for formats of texts, at which nobody looks. None makes
+    # their import fail, as allowed.
+    for formats in ("rfc3987_syntax", "rfc3986_validator", "isoduration"):
+        sys.modules.setdefault(formats, None)
     gc.disable()  # nbgrader's imports make no garbage, and many objects to look through
     from autograder.grading.report import grade_command
 

@@ -13,14 +13,12 @@ import shutil
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from unittest import mock
 
-from jsonschema.exceptions import best_match
-from jsonschema.validators import validator_for
+import jsonschema
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import Autograde, GenerateFeedback
-from nbgrader.converters.base import NbGraderException
+from nbgrader.converters.base import BaseConverter, NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.nbgraderformat import common
 from sqlalchemy.exc import SAWarning
@@ -50,6 +48,8 @@ class Recorder:
         self._log.handlers = [logging.FileHandler(course.state(assignment) / "nbgrader.log", "w")]
         self._log.setLevel(logging.INFO)
         self._opened: dict[str, Gradebook] = {}
+        self._converters: dict[type, BaseConverter] = {}
+        self._valid: set[str] = set()
         self._known = self._check_assignment()
 
     def _check_assignment(self) -> str:
@@ -58,7 +58,8 @@ class Recorder:
         try:
             if not self._course.gradebook.is_file() and directory.db_url.startswith("sqlite"):
                 raise MissingEntry(self._assignment)
-            with Gradebook(directory.db_url, directory.course_id) as gradebook:
+            with _kept_open(self._opened):
+                gradebook = Gradebook(directory.db_url, directory.course_id)
                 gradebook.find_assignment(self._assignment)
         except MissingEntry:
             raise Rejected(
@@ -73,9 +74,9 @@ class Recorder:
         path = self._course.root / "autograded" / student / self._assignment
         if not (path / f"{self._assignment}.ipynb").is_file():
             return False
-        with Gradebook(self._known) as gradebook:
+        with _kept_open(self._opened):
             try:
-                gradebook.find_submission(self._assignment, student)
+                Gradebook(self._known).find_submission(self._assignment, student)
             except MissingEntry:
                 return False
         return True
@@ -85,7 +86,7 @@ class Recorder:
         self._stage(submission)
         try:
             with already(graded, notebook):
-                self._convert(Autograde, submission.student, str(self._staged))
+                self._convert(_Autograde, submission.student, str(self._staged))
         finally:
             shutil.rmtree(self._staged / submission.student, ignore_errors=True)
 
@@ -105,14 +106,18 @@ class Recorder:
             (directory / SECRET).write_text(submission.secret)
 
     def _convert(self, converter_class, student: str, submitted: str) -> None:
-        directory = CourseDirectory(config=self._config)
-        directory.submitted_directory = submitted
-        directory.assignment_id, directory.student_id = self._assignment, student
-        converter = converter_class(coursedir=directory, config=self._config)
-        converter.log, converter.force = self._log, True
+        converter = self._converters.get(converter_class)
+        if converter is None:
+            directory = CourseDirectory(config=self._config)
+            directory.submitted_directory = submitted
+            directory.assignment_id = self._assignment
+            converter = converter_class(coursedir=directory, config=self._config)
+            converter.log, converter.force = self._log, True
+            self._converters[converter_class] = converter
+        converter.coursedir.student_id = student
         here = os.getcwd()
         try:
-            with _kept_open(self._opened), _schemas_known(), warnings.catch_warnings():
+            with _kept_open(self._opened), _valid_once(self._valid), warnings.catch_warnings():
                 warnings.simplefilter("ignore", SAWarning)  # of nbgrader's own queries
                 converter.start()
         except OSError as error:
@@ -122,6 +127,21 @@ class Recorder:
             raise NotRecorded(said) from error
         finally:
             os.chdir(here)
+
+
+class _Autograde(Autograde):
+    """Makes its steps once, not twice for every submission: traitlets reads all settings for each.
+    None of them keeps anything of a notebook."""
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self._steps: dict[bool, list] = {}
+
+    def _init_preprocessors(self) -> None:
+        if self._sanitizing not in self._steps:
+            super()._init_preprocessors()
+            self._steps[self._sanitizing] = self.exporter._preprocessors
+        self.exporter._preprocessors = self._steps[self._sanitizing]
 
 
 @contextlib.contextmanager
@@ -154,17 +174,15 @@ def _kept_open(opened: dict[str, Gradebook]):
 
 
 @contextlib.contextmanager
-def _schemas_known():
-    """While it lasts, nbgrader's cells are validated by its schemas without a look at whether these
-    are schemas: jsonschema's ``validate`` looks anew for each cell, a quarter of recording."""
-    validators: dict[int, Any] = {}
+def _valid_once(valid: set[str]):
+    """While it lasts, nbgrader's schemas look at equal metadata of cells once. A class has those of
+    the release, twice in every submission, and looking at them was a quarter of recording."""
 
     def validate(instance, schema) -> None:
-        known = validators.get(id(schema))
-        if known is None:
-            known = validators[id(schema)] = validator_for(schema)(schema)
-        if (error := best_match(known.iter_errors(instance))) is not None:
-            raise error
+        key = repr((schema, instance))
+        if key not in valid:
+            jsonschema.validate(instance, schema)
+            valid.add(key)
 
     with mock.patch.object(common, "jsonschema", SimpleNamespace(validate=validate)):
         yield

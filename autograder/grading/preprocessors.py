@@ -19,8 +19,7 @@ from pathlib import Path
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbconvert.preprocessors.sanitize import SanitizeHTML
-from nbformat import NotebookNode
-from nbformat.v4 import new_output
+from nbformat import NotebookNode, from_dict
 from nbgrader import utils
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
@@ -173,7 +172,10 @@ class CanonicalExporter(NotebookExporter):
         if self._sanitising():
             self._sanitised = nb
             return json.dumps(nb), resources
-        self._validate_preprocessor(nb, preprocessor)
+        try:
+            nbformat.validate(nb)  # by the rules for reading it, which are compiled already
+        except nbformat.ValidationError:
+            self._validate_preprocessor(nb, preprocessor)
         return nbformat.v4.writes(nb) + "\n", resources
 
 
@@ -222,11 +224,12 @@ class Judge(Execute):
 
 
 def _outputs(cell, mark: Mark | None) -> list:
-    """One result that is a number in [0, points], with the feedback as its HTML."""
+    """One result that is a number in [0, points], with the feedback as its HTML. They are looked at
+    with the whole notebook, not one by one as ``new_output`` does."""
     if mark is None:
         # Without an output nbgrader would give full points.
         said = "This check cell belongs to no exercise that the judge knows."
-        return [new_output("error", ename="Unjudged", evalue=said, traceback=[said])]
+        return [_output("error", ename="Unjudged", evalue=said, traceback=[said])]
     most = float(cell.metadata.nbgrader.points)
     share = (mark.points or 0.0) / mark.max_points if mark.max_points else 0.0
     score = round(min(max(share, 0.0), 1.0) * most, 4)
@@ -235,12 +238,16 @@ def _outputs(cell, mark: Mark | None) -> list:
         # formgrader would show a PNG of 160 dots an inch pixel by pixel, wider than its page.
         dots = int.from_bytes(base64.b64decode(mark.picture[:32])[16:20])  # IHDR: the width
         size = {"image/png": {"width": dots * 96 // 160}}
-        outputs.append(new_output("display_data", data={"image/png": mark.picture}, metadata=size))
+        outputs.append(_output("display_data", data={"image/png": mark.picture}, metadata=size))
     # formgrader's page typesets formulas, and a student's words are none.
     html = f'<div class="tex2jax_ignore mathjax_ignore">{mark.html}</div>'
     data = {"text/plain": repr(score), "text/html": html}
-    outputs.append(new_output("execute_result", data=data, execution_count=None))
+    outputs.append(_output("execute_result", data=data, metadata={}, execution_count=None))
     return outputs
+
+
+def _output(output_type: str, **fields) -> NotebookNode:
+    return from_dict({"output_type": output_type, **fields})
 
 
 class KeepUndecided(NbGraderPreprocessor):
