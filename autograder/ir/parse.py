@@ -8,7 +8,7 @@ order of its text, attributes are `key = value` pairs, types follow the last ` :
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from autograder.records import CouldNotCheck
@@ -300,14 +300,10 @@ class _Parser:
             blocks[-1].ops.append(self.op(line, location, depth))
 
     def op(self, line: str, location: str, depth: int) -> Op:
-        match = _HEAD.match(line)
-        if not match:
-            raise CouldNotCheck(f"The IR interpreter cannot read {line[:80]!r}.")
-        names, name, rest = match[1], match[2], match[3]
         regions: list[Region] = []
-        if rest.endswith("{"):
-            opened = rest
-            rest = rest[:-2] if rest.endswith("({") else rest[:-1]
+        if line.endswith("{"):
+            _, name, opened = _head(line)
+            line = line[:-2] if line.endswith("({") else line[:-1]
             arguments = _loop_names(name, opened)
             while True:
                 region, end, end_location = self.region(depth + 1, arguments)
@@ -316,37 +312,46 @@ class _Parser:
                 if end.startswith(("} else {", "} do {", "}, {")):
                     arguments = []
                     continue
-                rest += end[2:] if end.startswith("})") else end[1:]
+                line += end[2:] if end.startswith("})") else end[1:]
                 break
-        results: list[str] = []
-        for part in (names or "").split(", "):
-            if ":" in part:
-                base, count = part.split(":")
-                results += [f"{base}#{i}" for i in range(int(count))]
-            elif part:
-                results.append(part)
-        text, types, result_types = _types(name, rest, len(results))
-        successors = tuple(
-            (label, tuple(_VALUE.findall(args or "")))
-            for label, args in re.findall(r"\^(\w+)(?:\(([^)]*)\))?", rest)
-        )
-        named = _QUOTED.sub("", text)  # a message may hold what looks like a name
-        operands = tuple(_VALUE.findall(named.partition("^")[0] if successors else named))
-        if name in ("scf.for", "scf.while"):  # the header also names what it defines
-            operands = tuple(o for o in operands if o not in regions[0].arguments)
+        read = _operation if regions or len(line) > _LONGEST_KEPT else _kept_operation
         line_number, variable = self.locations.where(location)
-        return Op(
-            name,
-            tuple(results),
-            operands,
-            text,
-            types,
-            result_types,
-            tuple(regions),
-            successors,
-            line_number,
-            variable,
-        )
+        return replace(read(line, tuple(regions)), line=line_number, variable=variable)
+
+
+def _head(line: str) -> tuple[str, str, str]:
+    """What an operation defines, its name, and the rest of its line."""
+    match = _HEAD.match(line)
+    if not match:
+        raise CouldNotCheck(f"The IR interpreter cannot read {line[:80]!r}.")
+    return match[1] or "", match[2], match[3]
+
+
+def _operation(line: str, regions: tuple[Region, ...]) -> Op:
+    """The operation that a line says, wherever it stands."""
+    names, name, rest = _head(line)
+    results: list[str] = []
+    for part in names.split(", "):
+        if ":" in part:
+            base, count = part.split(":")
+            results += [f"{base}#{i}" for i in range(int(count))]
+        elif part:
+            results.append(part)
+    text, types, result_types = _types(name, rest, len(results))
+    successors = tuple(
+        (label, tuple(_VALUE.findall(args or "")))
+        for label, args in re.findall(r"\^(\w+)(?:\(([^)]*)\))?", rest)
+    )
+    named = _QUOTED.sub("", text)  # a message may hold what looks like a name
+    operands = tuple(_VALUE.findall(named.partition("^")[0] if successors else named))
+    if name in ("scf.for", "scf.while"):  # the header also names what it defines
+        operands = tuple(o for o in operands if o not in regions[0].arguments)
+    return Op(name, tuple(results), operands, text, types, result_types, regions, successors)
+
+
+# The kernels that one call launches, and those that a class writes, share most of their lines.
+_kept_operation = lru_cache(maxsize=2048)(_operation)
+_LONGEST_KEPT = 300  # characters
 
 
 def _loop_names(name: str, opened: str) -> list[str]:

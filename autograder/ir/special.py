@@ -7,6 +7,7 @@ integrand is periodic, which then converges faster than any power, and by Gauss'
 from __future__ import annotations
 
 import math
+from functools import cache, partial
 from statistics import NormalDist
 
 import numpy as np
@@ -108,7 +109,7 @@ def cosine_pi(x):
 # ---------------------------------------------------------------- Bessel's functions
 
 _TRAPEZOID = np.pi * (np.arange(1024) + 0.5) / 1024
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(512)
+_gauss = cache(partial(np.polynomial.legendre.leggauss, 512))  # an eigenvalue problem of that size
 
 
 def _within(order, x):
@@ -127,15 +128,16 @@ def bessel_j(order, x):
 def bessel_y(order, x):
     """For orders from 0 on; NaN for x < 0, −∞ at 0."""
     n, z = _within(order, x)
-    turns = np.pi / 2 * (_NODES + 1)
-    first = np.sin(z * np.sin(turns) - n * turns) @ _WEIGHTS / 2
+    nodes, weights = _gauss()
+    turns = np.pi / 2 * (nodes + 1)
+    first = np.sin(z * np.sin(turns) - n * turns) @ weights / 2
     safe = np.where(z > 0, z, 1)
     end = np.arcsinh((750 + 50 * n) / safe)  # beyond, exp(nt − z sinh t) is nothing
-    t = end / 2 * (_NODES + 1)
+    t = end / 2 * (nodes + 1)
     fall = np.exp(n * t - safe * np.sinh(t)) + np.cos(np.pi * n) * np.exp(
         -n * t - safe * np.sinh(t)
     )
-    value = first - (fall * end / 2) @ _WEIGHTS / np.pi
+    value = first - (fall * end / 2) @ weights / np.pi
     return np.where(x > 0, value, np.where(x == 0, -np.inf, np.nan))
 
 

@@ -23,6 +23,8 @@ def neutral(text: object, limit: int = 600) -> str:
     stacked combining marks one stays. Longer texts end in ``…`` after ``limit`` characters.
     """
     whole = str(text)
+    if len(whole) <= limit and whole.isascii() and whole.isprintable():  # nearly all
+        return _BLANKS.sub(" ", whole).strip()
     out = []
     marked = False
     for character in _BLANKS.sub(" ", whole[: 4 * limit]).strip():  # it may be megabytes long
