@@ -147,23 +147,25 @@ def test_an_honest_students_judge_may_be_killed(grader, monkeypatch):
     run = grader._judge.run
     killed = End("crash", "SIGKILL", cpu=1.0)
 
-    def kill(times):
+    def kill(kind, times):
         left = [times]
 
-        def instead(job, limits, later):
-            if job["job"] == "judge" and left[0]:
+        def instead(job, limits):
+            if job["job"] == kind and left[0]:
                 left[0] -= 1
                 return killed, []
-            return run(job, limits, later)
+            return run(job, limits)
 
-        return instead
+        monkeypatch.setattr(grader._judge, "run", instead)
+        grader._alike.answers.clear()
+        return _grade(grader, PLAIN).marks[0]
 
-    monkeypatch.setattr(grader._judge, "run", kill(1))
-    mark = _grade(grader, PLAIN).marks[0]
-    assert (mark.status, mark.points) == ("ok", mark.max_points)
-    grader._alike.answers.clear()
-    monkeypatch.setattr(grader._judge, "run", kill(2))
-    assert [_grade(grader, PLAIN).marks[0].status, mark.status] == ["infrastructure", "ok"]
+    for kind in ("judge", "kernels"):
+        mark = kill(kind, 1)
+        assert (mark.status, mark.points) == ("ok", mark.max_points)
+    assert kill("judge", 2).status == "infrastructure"
+    mark = kill("kernels", 2)
+    assert (mark.outcome, mark.points) == ("could_not_check", None)
 
 
 def test_an_honest_students_fork_may_be_killed_once(grader, monkeypatch):
@@ -243,8 +245,8 @@ def test_a_compile_case_that_the_code_refuses_is_not_earned(grader, monkeypatch,
     jobs = []
     monkeypatch.setattr(grader, "_to_judge", lambda job, *_: jobs.append(job) or (End("crash"), []))
     said = Said([*of_proof, {"case": 1, "trace": "{}"}])
-    grader._mark(exercises.get("02.add"), Request("s", "02_vector_add"), said)
-    assert not jobs[0]["prove"] and jobs[0]["facts"][0]["error"]
+    grader._marks([exercises.get("02.add")], Request("s", "02_vector_add"), {"02.add": said})
+    assert [job["job"] for job in jobs] == ["judge"] and jobs[0]["facts"][0]["error"]
 
 
 # ---------------------------------------------------------------- what is read at all

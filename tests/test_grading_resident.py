@@ -21,21 +21,14 @@ SETUP = ("cell 1", "import torch\nimport triton\nimport triton.language as tl")
 
 @pytest.fixture(scope="module")
 def jobs():
-    """(job, facts) of the judge for right, wrong and tampered work on two exercises."""
+    """Jobs of the judge for right, wrong and tampered work on two exercises."""
     asked = []
     grader = Grader()
     run = grader._judge.run
 
-    def noted(job, limits, later):
-        given = []
-
-        def instead(lines):
-            given.append(later(lines))
-            return given[0]
-
-        result = run(job, limits, instead)
-        asked.append((job, given[0] if given else None))
-        return result
+    def noted(job, limits):
+        asked.append(job)
+        return run(job, limits)
 
     grader._judge.run = noted
     styles = [
@@ -51,7 +44,8 @@ def jobs():
         grader.grade(Request("s", ASSIGNMENT, cells, own, salt="5a" * 32))
         grader._alike.answers.clear()
     grader.close()
-    assert {job["exercise"] for job, _ in asked} >= {"02.add", "02.quiz"}
+    assert {job.get("exercise") for job in asked} >= {"02.add", "02.quiz"}
+    assert {job["job"] for job in asked} == {"kernels", "judge"}
     return asked
 
 
@@ -62,28 +56,28 @@ def warm():
     process.close()
 
 
-def _said(warm, job, facts, limits=LIMITS):
-    end, lines = warm.run(job, limits, lambda said: facts)
+def _said(warm, job, limits=LIMITS):
+    end, lines = warm.run(job, limits)
     return end.how, json.dumps(lines)
 
 
 def test_it_says_what_a_fresh_one_says_in_any_order(jobs, warm):
-    stayed = [_said(warm, *job) for job in jobs]
-    backwards = [_said(warm, *job) for job in reversed(jobs)]
+    stayed = [_said(warm, job) for job in jobs]
+    backwards = [_said(warm, job) for job in reversed(jobs)]
     assert backwards[::-1] == stayed
-    outcomes = {json.loads(lines)[-1]["outcome"] for _, lines in stayed}
+    outcomes = {json.loads(lines)[-1].get("outcome") for _, lines in stayed}
     assert outcomes >= {"pass", "fail"}
-    for (job, facts), said in zip(jobs, stayed, strict=True):
-        assert _in_a_fork_of_its_own(job, facts) == said
+    for job, said in zip(jobs, stayed, strict=True):
+        assert _in_a_fork_of_its_own(job) == said
 
 
-def _in_a_fork_of_its_own(job, facts):
+def _in_a_fork_of_its_own(job):
     def task(emit, more):
-        judge.perform(job, emit, lambda: facts)
+        judge.perform(job, emit, more)
 
     end, data = forkserver.run_confined(task, LIMITS, "limits")
     lines = [json.loads(line) for line in data.splitlines()]
-    return end.how, json.dumps(lines[1:] if facts else lines)
+    return end.how, json.dumps(lines)
 
 
 def test_inputs_that_stay_cannot_be_changed():
@@ -96,12 +90,12 @@ def test_inputs_that_stay_cannot_be_changed():
 
 
 def test_a_job_that_ends_it_costs_no_other_job(warm):
-    before = _said(warm, warm_job(), None)
+    before = _said(warm, warm_job())
     broken = warm_job() | {"exercise": "no such exercise", "lines": None}
     assert before[0] == "ok"
-    how, said = _said(warm, broken | {"exercise": "02.add"}, None)
+    how, said = _said(warm, broken | {"exercise": "02.add"})
     assert how == "crash" and "error" in said
-    assert _said(warm, warm_job(), None) == before
+    assert _said(warm, warm_job()) == before
 
 
 def test_every_job_has_the_whole_processor_time(warm):
@@ -111,14 +105,14 @@ def test_every_job_has_the_whole_processor_time(warm):
     heavy["lines"] = heavy["lines"] * 8  # as if it had been tuned: eight records of one case
     spent = 0.0
     while spent < 3:
-        end, _ = warm.run(heavy, small, None)
+        end, _ = warm.run(heavy, small)
         assert end.how == "ok"
         spent += end.seconds
     endless = warm_job()
     endless["lines"] = endless["lines"] * 4000
-    end, _ = warm.run(endless, small, None)
+    end, _ = warm.run(endless, small)
     assert (end.how, end.spent) == ("timeout", True)
-    assert warm.run(heavy, small, None)[0].how == "ok"
+    assert warm.run(heavy, small)[0].how == "ok"
 
 
 def test_a_fork_that_closes_its_ends_and_stays_is_stopped():

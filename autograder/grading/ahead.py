@@ -22,7 +22,7 @@ def warm_job() -> dict:
     trace = Trace((kernel,), (*buffers, Launch(0, (-(-n // 16), 1, 1), (x, out, n))), (out,))
     lines = [{"case": 0, "trace": to_json(trace)}]
     job = {"job": "judge", "exercise": "02.add", "hidden": [], "salt": "", "problem": ""}
-    return job | {"lines": lines, "proof": None, "prove": [], "source": ""}
+    return job | {"lines": lines, "proof": None, "facts": [], "source": ""}
 
 
 _WARM = """
@@ -54,6 +54,8 @@ _MOST_KEPT = 128 << 20  # bytes for one exercise; larger ones are made in every 
 def ahead(job: dict) -> bool:
     """Done in the warm process before it forks for ``job``: what later forks need as well. True
     where there is something new. No job can write to it."""
+    if job["job"] == "kernels":
+        return False
     exercise = exercises.get(job["exercise"])
     key = (job["salt"], repr(job["hidden"]))
     if exercise.machine == "quiz" or _known.get(exercise.id, ((), []))[0] == key:

@@ -9,8 +9,8 @@ A job with ``later`` has two parts. When the fork asks for the second one, what 
 answered (``how`` is "more"), and the frame that follows goes to the fork (an empty one: no more).
 So whatever was written before cannot know what the second part says.
 
-Student code gets a fork for every job. The judge runs none: its fork stays for some jobs, and a new
-one takes its place after a crash or a limit.
+Student code gets a fork for every job. The judge runs none: its fork stays for some jobs, all of
+one part, and a new one takes its place after a crash or a limit.
 
 The warm process of student code holds nothing secret, and it never reads what a fork writes.
 """
@@ -224,7 +224,7 @@ def _jobs(perform, emit: Emit, more: More) -> None:
         except EOFError:
             return
         confine.allow_cpu(Limits(**job.pop("limits")))
-        perform(job, emit, more if job.pop("later") else lambda: None)
+        perform(job, emit, more)
         _write(_DONE)
 
 
@@ -296,8 +296,8 @@ def serve(role: str, confinement: str) -> None:
         else:
             if resident is None:
                 resident = Fork(partial(_jobs, module.perform), limits, confinement, resident=True)
-            resident.give(job | {"limits": limits.__dict__, "later": two_parts})
-            end, data = resident.outcome(follow)
+            resident.give(job | {"limits": limits.__dict__})
+            end, data = resident.outcome()
             if not resident.ended and resident.jobs == module.JOBS_OF_A_FORK:
                 resident.close()
             resident = None if resident.ended else resident

@@ -19,7 +19,7 @@ from autograder.grading.course import hidden_cases
 from autograder.grading.forkserver import End
 from autograder.grading.parts import solve_apart
 from autograder.grading.proof import NO_CALL, Proof, case_of_proof, no_proof, traces_of_proof
-from autograder.grading.sandbox import Later, Sandbox, SandboxFailed, Warm
+from autograder.grading.sandbox import Sandbox, SandboxFailed, Warm
 from autograder.grading.solving import Said, Solving, check_id, ran_out
 from autograder.records import Case, Exercise, Tensor
 from autograder.render.neutral import neutral
@@ -101,7 +101,9 @@ class Grader:
         self._budget = budget
         self._sandbox = Sandbox(unsafe)
         self._judge = Warm("judge", "limits")
-        self._proof = Proof(lambda job: self._sandbox.run(job, self._budget.compile))
+        self._proof = Proof(
+            self._to_judge, lambda job: self._sandbox.run(job, self._budget.compile)
+        )
         self._alike = Alike()
         self._closed = False
 
@@ -131,7 +133,7 @@ class Grader:
         said: dict[str, Said] = {}
         for group in filter(None, groups):
             said |= self._solved(group, request)
-        marks = tuple(self._mark(e, request, said[e.id]) for e in asked)
+        marks = self._marks(asked, request, said)
         worst = max(marks, key=lambda mark: STATUSES.index(mark.status))
         message = "" if worst.status == "ok" else f"{worst.exercise}: {_words(worst)}"
         return Graded(request.student, request.assignment, worst.status, message, marks)
@@ -177,33 +179,45 @@ class Grader:
             "all_configs": [0] if proof is None else [0, proof],
         }
 
-    def _mark(self, exercise: Exercise, request: Request, said: Said) -> Mark:
-        if said.ours:
-            return _undecided(exercise, "infrastructure", said.problem)
+    def _marks(self, asked, request: Request, said: Mapping[str, Said]) -> tuple[Mark, ...]:
+        """One for each exercise. All kernels of a submission are compiled at once."""
+        jobs, keys, prove = {}, {}, {}
+        for exercise in asked:
+            jobs[exercise.id], traces = self._judging(exercise, request, said[exercise.id])
+            keys[exercise.id] = key_of(jobs[exercise.id])
+            if (
+                traces
+                and not said[exercise.id].problem
+                and keys[exercise.id] not in self._alike.answers
+            ):
+                prove[exercise.id] = traces
+        for id, facts in self._proof.facts(prove).items():
+            jobs[id]["facts"] = facts
+        return tuple(self._mark(e, said[e.id], jobs[e.id], keys[e.id]) for e in asked)
+
+    def _judging(self, exercise: Exercise, request: Request, said: Said) -> tuple[dict, list[str]]:
+        """The judge's job, and the records whose kernels are to be compiled for its ``facts``."""
         proof = case_of_proof(exercise, _cases(exercise, request))
         ran = any("trace" in line for line in said.lines)
         of_proof = [line for line in said.lines if line.get("case") == proof]
-        prove = traces_of_proof(of_proof) if proof is not None else []
+        traces = traces_of_proof(of_proof) if proof is not None else []
         job = self._job(exercise, request) | {
             "job": "judge",
             "lines": said.lines,
             "proof": proof,
-            "prove": prove,
-            "facts": [no_proof(NO_CALL)] if ran and proof is not None and not prove else [],
+            "facts": [no_proof(NO_CALL)] if ran and proof is not None and not traces else [],
             "problem": said.problem,
             "key": (request.hidden or {}).get(exercise.id),
             "source": "\n".join(source for name, source in request.cells if name in request.own),
         }
+        return job, traces
 
-        def facts(lines: list[dict]) -> dict:
-            return {"facts": self._proof.facts(prove, lines[0] if lines else {})}
-
-        key = key_of(job)
+    def _mark(self, exercise: Exercise, said: Said, job: dict, key: str | None) -> Mark:
+        if said.ours:
+            return _undecided(exercise, "infrastructure", said.problem)
         result = self._alike.answers.get(key)
         if result is None:
-            end, answers = self._to_judge(job, facts)
-            if end.how == "crash" and end.detail == "SIGKILL":  # no limit of its own: once more
-                end, answers = self._to_judge(job, facts)
+            end, answers = self._to_judge(job)
             result = answers[0] if answers else {}
             if end.how != "ok" or "outcome" not in result:
                 return self._not_judged(exercise, end, str(result.get("error", "")))
@@ -244,10 +258,16 @@ class Grader:
             "salt": request.salt,
         }
 
-    def _to_judge(self, job: dict, later: Later | None = None) -> tuple[End, list[dict]]:
+    def _to_judge(self, job: dict) -> tuple[End, list[dict]]:
+        end, lines = self._asked(job)
+        if end.how == "crash" and end.detail == "SIGKILL":  # no limit of its own: once more
+            return self._asked(job)
+        return end, lines
+
+    def _asked(self, job: dict) -> tuple[End, list[dict]]:
         for attempt in range(2):
             try:
-                return self._judge.run(job, self._budget.judge, later)
+                return self._judge.run(job, self._budget.judge)
             except SandboxFailed:
                 self._judge.close()
                 if self._closed:

@@ -3,8 +3,8 @@
 Runs no student Python. It makes secret inputs, replays the traces on them, compares, and renders.
 It runs in a fork with limits, because a trace may ask for more than anybody wants to compute.
 
-Jobs: ``inputs`` (unit 01: the arrays of the cases) and ``judge``. Where something is to be compiled
-it has two parts: it says which kernels those are, and goes on with the compiler's facts.
+Jobs: ``inputs`` (unit 01: the arrays of the cases), ``kernels`` (which kernels some records hold,
+for the compiler) and ``judge``.
 """
 
 from __future__ import annotations
@@ -54,16 +54,17 @@ def prepare() -> None:
 
 
 def perform(job: dict, emit, more) -> None:
-    """Do one job in a fork with limits; ``emit`` writes a line of JSON, ``more()`` gives facts."""
+    """Do one job in a fork with limits; ``emit`` writes a line of JSON."""
+    if job["job"] == "kernels":
+        for traces in job["traces"]:
+            emit(_kernels(traces))
+        return
     exercise = exercises.get(job["exercise"])
     cases = cases_of(exercise, job)
     if job["job"] == "inputs":
         for number, case in enumerate(cases):
             emit({"arguments": [_sent(a) for a in arguments_of(exercise, case, job, number)]})
         return
-    if job["prove"]:
-        emit(_kernels(job["prove"]))
-        job = job | more()
     emit(_rendered(exercise, judged(exercise, cases, job), job["source"]))
 
 

@@ -6,7 +6,9 @@ the same one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 from autograder.grading.forkserver import End
 from autograder.ir.cards import DEFAULT
@@ -34,40 +36,94 @@ def traces_of_proof(lines: list[dict]) -> list[str]:
 NO_CALL = "the call that the compile proof makes did not come to an end"
 
 
-class Proof:
-    """``compiler`` compiles the kernels of traces."""
+@dataclass(frozen=True)
+class _Asked:
+    """One exercise's records, the names of their kernels, and a key of all that is compiled."""
 
-    def __init__(self, compiler: Run):
-        self._compiler = compiler
+    traces: list[str]
+    names: list[str]
+    key: str
+
+
+class Proof:
+    """``judge`` reads records and names their kernels, ``compiler`` compiles them: one job each for
+    a submission. Where it does not come to its end, each exercise gets one of its own, so that none
+    pays for another."""
+
+    def __init__(self, judge: Run, compiler: Run):
+        self._judge, self._compiler = judge, compiler
         self.known: dict[str, list[dict]] = {}  # kernels → what the compiler said about them
 
-    def facts(self, traces: list[str], answer: dict) -> Facts:
-        """The compiler's facts about the kernels of ``traces``, which the judge read and named in
-        ``answer``. What cannot be compiled proves nothing, so it is an error."""
-        if "key" not in answer:
-            return [no_proof("the record of the compile proof's call cannot be read")]
-        names = answer["names"]
-        if not names:
-            return [no_proof("the call that the compile proof makes launches no kernel")]
-        known = self.known.get(answer["key"])
-        if known is not None:
-            return [row | {"kernel": name} for row, name in zip(known, names, strict=True)]
-        job = {"job": "compile", "traces": traces, "card": DEFAULT, "apart": False}
+    def facts(self, traces: Mapping[str, list[str]]) -> dict[str, Facts]:
+        """The compiler's facts about the kernels of ``traces``, by exercise of one submission. What
+        cannot be compiled proves nothing, so it is an error."""
+        asked = self._read(traces) if traces else {}
+        found: dict[str, Facts] = {}
+        for id, one in asked.items():
+            if not isinstance(one, _Asked):
+                found[id] = one
+            elif (known := self.known.get(one.key)) is not None:
+                pairs = zip(known, one.names, strict=True)
+                found[id] = [row | {"kernel": name} for row, name in pairs]
+        left = {id: one for id, one in asked.items() if id not in found}
+        return found | (self._compiled(left) if left else {})
+
+    def _read(self, traces: Mapping[str, list[str]]) -> dict[str, _Asked | Facts]:
+        end, said = self._judge({"job": "kernels", "traces": list(traces.values())})
+        if end.how == "ok" and len(said) == len(traces):
+            pairs = zip(traces.items(), said, strict=True)
+            return {id: _asked(given, answer) for (id, given), answer in pairs}
+        if len(traces) > 1:
+            return {id: self._read({id: one})[id] for id, one in traces.items()}
+        stopped = _stopped(end) and f"the judge was stopped ({end.detail})"
+        return dict.fromkeys(traces, stopped or [no_proof(_UNREADABLE)])
+
+    def _compiled(self, asked: Mapping[str, _Asked]) -> dict[str, Facts]:
+        job = {"job": "compile", "card": DEFAULT, "apart": False}
+        job["traces"] = [trace for one in asked.values() for trace in one.traces]
         end, said = self._compiler(job)
-        if end.how == "crash":  # the compiler took the fork with it: in a process of its own
+        if len(asked) == 1 and end.how == "crash":  # it took the fork with it: in one of its own
             end, said = self._compiler(job | {"apart": True})
-        if end.how == "timeout" and not end.spent or end.detail == "SIGKILL":
-            return f"the compiler was stopped ({end.detail})"
-        if end.how != "ok":
-            return [no_proof(f"compiling it did not come to an end ({end.detail})")]
-        facts = said[0].get("facts") if said else None
-        if not isinstance(facts, list) or not all(map(_is_fact, facts)):
-            return str(said[0].get("could_not_check", "")) if said else "no answer"
-        if len(facts) != len(names):
-            return "the compiler did not answer for every kernel"
+        facts = said[0].get("facts") if said and end.how == "ok" else None
+        names = [len(one.names) for one in asked.values()]
+        if isinstance(facts, list) and len(facts) == sum(names) and all(map(_is_fact, facts)):
+            rows = iter(facts)
+            return {
+                id: self._keep(one, list(islice(rows, len(one.names)))) for id, one in asked.items()
+            }
+        if len(asked) > 1:
+            return {id: self._compiled({id: one})[id] for id, one in asked.items()}
+        if _stopped(end):
+            problem: Facts = f"the compiler was stopped ({end.detail})"
+        elif end.how != "ok":
+            problem = [no_proof(f"compiling it did not come to an end ({end.detail})")]
+        elif isinstance(facts, list):
+            problem = "the compiler did not answer for every kernel"
+        else:
+            problem = str(said[0].get("could_not_check", "")) if said else "no answer"
+        return dict.fromkeys(asked, problem)
+
+    def _keep(self, one: _Asked, facts: list[dict]) -> list[dict]:
         if not any(row["error"] for row in facts):
-            self.known[answer["key"]] = facts  # an error's words may name this student's variables
+            self.known[one.key] = facts  # an error's words may name this student's variables
         return facts
+
+
+_UNREADABLE = "the record of the compile proof's call cannot be read"
+
+
+def _asked(traces: list[str], answer: dict) -> _Asked | Facts:
+    """What the judge's ``answer`` says about ``traces``."""
+    if "key" not in answer:
+        return [no_proof(_UNREADABLE)]
+    if not answer["names"]:
+        return [no_proof("the call that the compile proof makes launches no kernel")]
+    return _Asked(traces, answer["names"], answer["key"])
+
+
+def _stopped(end: End) -> bool:
+    """Whether a full machine can have done it, and no limit of the job itself."""
+    return end.how == "timeout" and not end.spent or end.detail == "SIGKILL"
 
 
 def _is_fact(row: object) -> bool:
