@@ -7,6 +7,7 @@ cases, no secret, no gradebook, no other submission.
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import functools
 import importlib.util
@@ -251,6 +252,7 @@ def bubblewrap() -> tuple[str, ...]:
             arguments += ["--symlink", os.readlink(path), path]
         elif os.path.isdir(path):
             arguments += ["--ro-bind", path, path]
+    _write_bytecode()
     mounts = {path: path for path in (*_SYSTEM, *_python()) if os.path.exists(path)}
     mounts[str(_PACKAGE)] = f"{_INSIDE}/autograder"
     mounts[str(_LAB)] = f"{_INSIDE}/lab_setup"
@@ -267,6 +269,13 @@ def bubblewrap() -> tuple[str, ...]:
     for name, value in _environment(_INSIDE, {}).items():
         arguments += ["--setenv", name, value]
     return tuple(arguments)
+
+
+def _write_bytecode() -> None:
+    """Where nothing may be written, what was never imported outside would be compiled every time."""
+    if not sys.dont_write_bytecode:
+        for place in (_PACKAGE, _LAB):
+            compileall.compile_dir(place, quiet=2)
 
 
 _HUGE = "/sys/kernel/mm/transparent_hugepage"  # where malloc reads whether there are large pages
