@@ -90,12 +90,12 @@ class Fork:
             os.close(end)
         self._gone = os.pidfd_open(self._pid)  # a fork may close its ends and stay
 
-    def give(self, job: dict) -> None:
+    def give(self, job: bytes) -> None:
         """The next job of a resident process. One that is gone says so in ``outcome``."""
         self.jobs += 1
         with contextlib.suppress(BrokenPipeError):
             os.set_blocking(self._later, True)
-            write_frame(self._later, json.dumps(job).encode())
+            write_frame(self._later, job)
 
     def outcome(self, follow: Callable[[bytes], Passing] | None = None) -> tuple[End, bytes]:
         """How the job ended and what it wrote; see ``run_confined``."""
@@ -223,7 +223,7 @@ def _jobs(perform, emit: Emit, more: More) -> None:
             job = json.loads(read_frame(_LATER, 1 << 30))
         except EOFError:
             return
-        confine.allow_cpu(Limits(**job.pop("limits")))
+        confine.allow_cpu(Limits(**job["limits"]))
         perform(job, emit, more)
         _write(_DONE)
 
@@ -264,7 +264,6 @@ def serve(role: str, confinement: str) -> None:
         if end.how != "ok":
             write_frame(answers, json.dumps({"refused": f"{end.how}: {end.detail}"}).encode())
             return
-    gc.collect()
     gc.freeze()  # so that a fork's collector does not copy every page
     gc.set_threshold(5000)  # a fork is short, and lowering a kernel makes thousands of objects
     gc.enable()
@@ -273,9 +272,10 @@ def serve(role: str, confinement: str) -> None:
     resident: Fork | None = None
     while True:
         try:
-            job = json.loads(read_frame(jobs, 1 << 30))
+            frame = read_frame(jobs, 1 << 30)
         except EOFError:
             return
+        job = json.loads(frame)
         limits = Limits(**job.pop("limits", {}))
         two_parts = job.pop("later", False)
 
@@ -296,7 +296,7 @@ def serve(role: str, confinement: str) -> None:
         else:
             if resident is None:
                 resident = Fork(partial(_jobs, module.perform), limits, confinement, resident=True)
-            resident.give(job | {"limits": limits.__dict__})
+            resident.give(frame)
             end, data = resident.outcome()
             if not resident.ended and resident.jobs == module.JOBS_OF_A_FORK:
                 resident.close()
