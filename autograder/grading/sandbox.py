@@ -272,7 +272,7 @@ def bubblewrap() -> tuple[str, ...]:
 
 
 def _write_bytecode() -> None:
-    """Where nothing may be written, what was never imported outside would be compiled every time."""
+    """Inside nothing is written: what was never imported outside would be compiled every time."""
     if not sys.dont_write_bytecode:
         for place in (_PACKAGE, _LAB):
             compileall.compile_dir(place, quiet=2)
