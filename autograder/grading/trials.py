@@ -163,9 +163,9 @@ def _prepare(look: Look, source: str, exercise: Exercise, check: Callable) -> No
     with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
         look(replace(_warm.exercise, compiled=None), str(_warm.path), check)
     if exercise.machine == "triton":
-        from autograder.ir.lower import end_threads
+        from autograder.ir.lower import ready_to_fork
 
-        end_threads()
+        ready_to_fork()
     gc.collect()
     gc.freeze()  # so that a fork's collector does not copy every page
 

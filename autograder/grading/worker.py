@@ -35,7 +35,7 @@ def prepare() -> None:
     from autograder import render
     from autograder.exercises import ids
     from autograder.ir import compile as _compile  # noqa: F401 - loaded before the fork
-    from autograder.ir.lower import end_threads
+    from autograder.ir.lower import ready_to_fork
     from autograder.trace import plain, record, serial  # noqa: F401
     from autograder.trace.dummies import dummy, touch_torch
 
@@ -54,7 +54,7 @@ def prepare() -> None:
     importlib.import_module("lab_setup.roofline.measure")
     for _ in _solve({"cells": [["warm", _WARM]], "tasks": [_WARM_TASK]}, lambda: None):
         pass
-    end_threads()
+    ready_to_fork()
 
 
 _WARM = """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import SimpleNamespace
@@ -46,21 +46,23 @@ class Hook:
 
 @contextmanager
 def hooked(
-    on_launch: Callable[[Kernel, tuple[int, int, int], tuple], None], config: int = 0
+    on_launch: Callable[[Kernel, tuple[int, int, int], tuple], None],
+    config: int = 0,
+    looking: Callable = nullcontext,
 ) -> Iterator[Hook]:
     """While it lasts, launches call ``on_launch(kernel, grid, values)`` and reach no GPU.
 
     ``config`` picks one autotune configuration by its index among those that pruning leaves
     (modulo their number); results of earlier tuning are neither read nor written. ``warmup`` and
     launches give back a stand-in for the compiled kernel whose ``n_regs`` and the like are nominal.
-    Scopes nest; the innermost one gets the launches.
+    ``looking`` as for ``bind``. Scopes nest; the innermost one gets the launches.
     """
     hook = Hook()
 
     def launch(kernel: Any, grid: Any, args: tuple, kwargs: dict) -> Any:
         if isinstance(kernel, InterpretedFunction) and _INTERPRETER not in hook.warnings:
             hook.warnings.append(_INTERPRETER)
-        record, values, bound = bind(kernel, args, kwargs)
+        record, values, bound = bind(kernel, args, kwargs, looking)
         hook.launched = record
         on_launch(record, _grid(record.name, grid, bound), values)
         return compiled_as(kernel, record, bound, kwargs)
@@ -69,7 +71,7 @@ def hooked(
         for before in self.pre_run_hooks:
             before(*args, **kwargs)
         if warmup:
-            record, _, bound = bind(self, args, kwargs)
+            record, _, bound = bind(self, args, kwargs, looking)
             return compiled_as(self, record, bound, kwargs)
         return launch(self, grid, args, kwargs)
 

@@ -21,7 +21,7 @@ import re
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -61,8 +61,13 @@ def lower(kernel: Any, args: tuple, kwargs: dict) -> tuple[Kernel, tuple]:
     return record, values
 
 
-def bind(kernel: Any, args: tuple, kwargs: dict) -> tuple[Kernel, tuple, dict]:
-    """``lower`` and the Python parameters by name, constants included."""
+def bind(
+    kernel: Any, args: tuple, kwargs: dict, looking: Callable = nullcontext
+) -> tuple[Kernel, tuple, dict]:
+    """``lower`` and the Python parameters by name, constants included.
+
+    ``looking()`` is a context in which Triton asks the arguments for dtypes and addresses.
+    """
     if isinstance(kernel, InterpretedFunction):
         kernel = interpreted.as_jit(kernel)
     if not isinstance(kernel, JITFunction):
@@ -75,7 +80,8 @@ def bind(kernel: Any, args: tuple, kwargs: dict) -> tuple[Kernel, tuple, dict]:
     # debug=False keeps the overflow checks of debug mode out of the IR.
     kwargs = {**kwargs, "debug": False}
     try:
-        bound, specialization, options = _binder(kernel)(*args, **kwargs)
+        with looking():
+            bound, specialization, options = _binder(kernel)(*args, **kwargs)
         options, signature, constants, attributes = kernel._pack_args(
             backend, kwargs, bound, specialization, options
         )
@@ -123,24 +129,31 @@ def _binder(kernel: JITFunction) -> Callable:
 
 
 _contexts: dict[int, list] = {}  # process → the uses that are left of its MLIR context
+_unused: list = []  # a context that nothing was lowered in: it has no threads yet
 
 
 def _context():
     """An MLIR context that knows Triton's dialects: loading them takes a quarter of a lowering.
-    Never the parent's, whose threads a fork does not have, and a new one now and then, because
-    types and locations pile up in it."""
+    Never one that a parent lowered in, whose threads a fork does not have, and a new one now and
+    then, because types and locations pile up in it."""
     uses = _contexts.setdefault(os.getpid(), [])
     if not uses:
-        context = ir.context()
-        ir.load_dialects(context)
-        _backend().load_dialects(context)
-        uses.extend([context] * 64)
+        uses.extend([_unused.pop() if _unused else _loaded()] * 64)
     return uses.pop()
 
 
-def end_threads() -> None:
-    """For a process that is going to fork: ends the threads that lowering began."""
+def _loaded():
+    context = ir.context()
+    ir.load_dialects(context)
+    _backend().load_dialects(context)
+    return context
+
+
+def ready_to_fork() -> None:
+    """For a process that is going to fork: ends the threads that lowering began, and makes the
+    context that every fork begins with."""
     _contexts.clear()
+    _unused[:] = [_loaded()]
 
 
 def _ttir(kernel: Any, source: ASTSource, options, backend, surroundings: Surroundings) -> str:
@@ -163,14 +176,14 @@ def _ttir(kernel: Any, source: ASTSource, options, backend, surroundings: Surrou
             name = kernel.fn.__name__
             raise explain.explain(error, name, surroundings.locate, runtime) from None
     print(printed.getvalue(), end="")
-    line = surroundings.def_line(kernel)
-    refused = returned(kernel.fn.__name__, kernel.src, line, str(module))
-    if refused is not None:
-        raise refused
     manager = ir.pass_manager(context)
     passes.common.add_inliner(manager)
     manager.run(module, "inline")
-    return _VOLATILE.sub("", str(module))
+    text = str(module)
+    refused = returned(kernel.fn.__name__, kernel.src, surroundings.def_line(kernel), text)
+    if refused is not None:
+        raise refused
+    return _VOLATILE.sub("", text)
 
 
 # The inliner also simplifies, and would drop a load whose value nobody uses: an out-of-bounds read

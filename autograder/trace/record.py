@@ -112,7 +112,9 @@ class _Call:
         for index, tensor in enumerate(tensors):
             tape.input(tensor, index)
         with ExitStack() as stack:
-            hook = stack.enter_context(hooked(tape.launch, self.config))
+            # Triton's looks at its arguments are no business of the modes below.
+            quiet = torch._C.DisableTorchFunction
+            hook = stack.enter_context(hooked(tape.launch, self.config, quiet))
             if pretend:
                 tape.on_tensor = partial(_warn_host, tape, stack.enter_context(pretend_card()))
             stack.enter_context(Looks(tape))
