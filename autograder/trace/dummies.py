@@ -35,8 +35,14 @@ def dummy(like: Tensor | torch.Tensor, index: int, values: Values | None) -> tor
     storage = torch.empty(_cells(like.shape, strides) * dtype.itemsize, dtype=torch.uint8)
     tensor = storage.view(dtype).as_strided(like.shape, strides)
     bits = storage.numpy().view(stored(like.dtype))  # the same memory; torch would start threads
+    count = tensor.numel()
+    if given is None and count == bits.size and tensor.is_contiguous():  # nothing left to zero
+        block = _random(like.dtype, dtype.is_floating_point, index)
+        for start in range(0, count, _DISTINCT):
+            bits[start : start + _DISTINCT] = block[: count - start]
+        return tensor
     bits[:] = 0
-    if not tensor.numel():
+    if not count:
         return tensor
     if isinstance(given, torch.Tensor):
         held = torch.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype
@@ -47,7 +53,7 @@ def dummy(like: Tensor | torch.Tensor, index: int, values: Values | None) -> tor
     )
     if given is None:
         block = _random(like.dtype, dtype.is_floating_point, index)
-        window[...] = np.resize(block[: tensor.numel()], like.shape)
+        window[...] = np.resize(block[:count], like.shape)
     else:
         window[...] = encode(np.asarray(given), like.dtype)
     return tensor

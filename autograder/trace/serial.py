@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from autograder.floats import ITEMSIZE
@@ -53,22 +54,34 @@ _NAMED = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 def to_json(trace: Trace) -> str:
     """A trace as one JSON object. ``from_json`` of it is an equal trace."""
-    return json.dumps(_plain(trace), separators=(",", ":"), allow_nan=False)
+    return _encode(trace)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": str(value)}
+    """What JSON has no word for."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    record = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {name: _named(item) for name, item in value.items()}
+    record = {name: _named(getattr(value, name)) for name in _names(type(value))}
     return record if isinstance(value, Trace) else {"is": type(value).__name__, **record}
+
+
+def _named(value: Any) -> Any:
+    """``value`` with a name for every number that is not finite."""
+    if isinstance(value, tuple):
+        return [_named(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    return value
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_plain).encode
 
 
 # ---------------------------------------------------------------- reading
