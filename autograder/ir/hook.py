@@ -37,11 +37,38 @@ _INTERPRETER = (
 
 @dataclass
 class Hook:
-    """What ``hooked`` learns beyond the launches themselves."""
+    """What ``hooked`` learns beyond the launches themselves.
 
+    The methods are its own. They are no closures in ``hooked``, which would hold each other, and
+    with each other all tensors of a recording until the garbage collector comes.
+    """
+
+    on_launch: Callable[[Kernel, tuple[int, int, int], tuple], None]
+    looking: Callable
     configs: int = 1  # the most autotune configurations that one kernel had, after pruning
     warnings: list[str] = field(default_factory=list)
     launched: Kernel | None = None  # the last one
+
+    def launch(self, kernel: Any, grid: Any, args: tuple, kwargs: dict) -> Any:
+        if isinstance(kernel, InterpretedFunction) and _INTERPRETER not in self.warnings:
+            self.warnings.append(_INTERPRETER)
+        record, values, bound = bind(kernel, args, kwargs, self.looking)
+        self.launched = record
+        self.on_launch(record, _grid(record.name, grid, bound), values)
+        return self.compiled_as(kernel, record, bound, kwargs)
+
+    def warmup(self, kernel: Any, args: tuple, kwargs: dict) -> Any:
+        record, _, bound = bind(kernel, args, kwargs, self.looking)
+        return self.compiled_as(kernel, record, bound, kwargs)
+
+    def compiled_as(self, kernel: Any, record: Kernel, bound: dict, kwargs: dict) -> Any:
+        options = {name: value for name, value in kwargs.items() if name not in bound}
+        constants = {i: v for i, (n, v) in enumerate(bound.items()) if n not in record.parameters}
+
+        def again(grid: Any, args: tuple) -> Any:
+            return self.launch(kernel, grid, _filled(args, constants, len(bound)), options)
+
+        return _Compiled(record, again)
 
 
 @contextmanager
@@ -57,32 +84,14 @@ def hooked(
     launches give back a stand-in for the compiled kernel whose ``n_regs`` and the like are nominal.
     ``looking`` as for ``bind``. Scopes nest; the innermost one gets the launches.
     """
-    hook = Hook()
-
-    def launch(kernel: Any, grid: Any, args: tuple, kwargs: dict) -> Any:
-        if isinstance(kernel, InterpretedFunction) and _INTERPRETER not in hook.warnings:
-            hook.warnings.append(_INTERPRETER)
-        record, values, bound = bind(kernel, args, kwargs, looking)
-        hook.launched = record
-        on_launch(record, _grid(record.name, grid, bound), values)
-        return compiled_as(kernel, record, bound, kwargs)
+    hook = Hook(on_launch, looking)
 
     def run(self, *args, grid, warmup=False, **kwargs):
         for before in self.pre_run_hooks:
             before(*args, **kwargs)
         if warmup:
-            record, _, bound = bind(self, args, kwargs, looking)
-            return compiled_as(self, record, bound, kwargs)
-        return launch(self, grid, args, kwargs)
-
-    def compiled_as(kernel: Any, record: Kernel, bound: dict, kwargs: dict) -> Any:
-        options = {name: value for name, value in kwargs.items() if name not in bound}
-        constants = {i: v for i, (n, v) in enumerate(bound.items()) if n not in record.parameters}
-
-        def again(grid: Any, args: tuple) -> Any:
-            return launch(kernel, grid, _filled(args, constants, len(bound)), options)
-
-        return _Compiled(record, again)
+            return hook.warmup(self, args, kwargs)
+        return hook.launch(self, grid, args, kwargs)
 
     def tuned(self, *args, **kwargs):
         return _tuned(self, args, kwargs, config, hook, stack)
@@ -92,7 +101,7 @@ def hooked(
         kernel, constants = self.src.fn, {path[0]: v for path, v in self.src.constants.items()}
 
         def launcher(*args, stream=None):
-            return launch(kernel, grid, _filled(args, constants, len(kernel.arg_names)), {})
+            return hook.launch(kernel, grid, _filled(args, constants, len(kernel.arg_names)), {})
 
         return launcher
 

@@ -116,7 +116,7 @@ class _Call:
             quiet = torch._C.DisableTorchFunction
             hook = stack.enter_context(hooked(tape.launch, self.config, quiet))
             if pretend:
-                tape.on_tensor = partial(_warn_host, tape, stack.enter_context(pretend_card()))
+                tape.on_tensor = partial(_warn_host, tape.warnings, stack.enter_context(pretend_card()))
             stack.enter_context(Looks(tape))
             stack.enter_context(Listen(tape))
             try:
@@ -292,9 +292,9 @@ def _of_saved(message: str) -> str:
     return ""
 
 
-def _warn_host(tape: Tape, card: Any, tensor: torch.Tensor, argument: str) -> None:
+def _warn_host(warnings: list[str], card: Any, tensor: torch.Tensor, argument: str) -> None:
     if card.on_host(tensor):
-        tape.warnings.append(
+        warnings.append(
             f"The tensor for `{argument}` is made without `device=`, so on a GPU it would lie in "
             "the computer's memory, and Triton would refuse it: say device=x.device."
         )
