@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +17,12 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from autograder.ir.lower import lower
+from autograder.checking import load_solution
+from autograder.ir import lower as lower_module
+from autograder.ir.lower import _divisible, lower
 from autograder.ir.parse import parse
+from autograder.trace.record import record
+from tests.submitted import exercise_of
 
 X = torch.zeros(64, 32)
 SCALE = tl.constexpr(2.0)
@@ -55,6 +62,44 @@ def test_a_kernel_becomes_ir_with_its_lines():
     assert f'test_lower.py":{load}:' in kernel.ir
     assert "tt.call" not in kernel.ir  # the helper is inlined
     assert kernel.ir.count("tt.load") == 1
+
+
+STYLES = "plain|descriptor|pointer"
+SOLUTIONS = sorted((Path(__file__).parent / "submissions" / "right").glob("0[2-9]_*.py"))
+SOLUTIONS = [path for path in SOLUTIONS if re.search(STYLES, path.stem)]
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_divisibility_is_marked_as_triton_marks_it(path, monkeypatch):
+    exercise = exercise_of(path)
+    if exercise.machine != "triton":
+        pytest.skip("no Triton kernel")
+    function = load_solution(str(path))[exercise.names[-1]]
+
+    def recorded() -> list:
+        return [
+            record(function, exercise.arguments(case), backward=exercise.backward).kernels
+            for case in exercise.cases
+        ]
+
+    marked = recorded()
+    monkeypatch.setattr(lower_module, "_divisible", lambda *given: None)  # each lowered in full
+    monkeypatch.setattr(lower_module, "_CACHE", OrderedDict())
+    in_full = recorded()
+    assert marked == in_full
+    if "host_descriptor" not in path.stem:
+        assert any("tt.divisibility" in kernel.ir for kernels in marked for kernel in kernels)
+
+
+def test_other_attributes_than_divisibility_are_left_to_triton():
+    kernel, _ = lower(copy_kernel, (X.view(-1)[1:], X.view(-1)[1:], 97), {"BLOCK": 64})
+    assert "tt.divisibility" not in kernel.ir
+    divisible = {(0,): [["tt.divisibility", 16]], (2,): []}
+    assert _divisible(kernel, divisible, copy_kernel.arg_names) is not None
+    for path, words in (((0,), [["tt.pointer_range", 32]]), ((0, 1), [["tt.divisibility", 16]])):
+        assert _divisible(kernel, {path: words}, copy_kernel.arg_names) is None
+    unknown = replace(kernel, ir=kernel.ir.replace("f32> loc(", "f32> at("))
+    assert _divisible(unknown, divisible, copy_kernel.arg_names) is None
 
 
 def test_a_warning_of_triton_is_given_once_a_kernel():

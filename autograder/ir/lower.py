@@ -22,6 +22,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -91,14 +92,14 @@ def bind(
         leaf for name, type_ in signature.items() for leaf in _leaves(name, type_, bound[name])
     ]
     surroundings = Surroundings(kernel)
-    held = (kernel, constants, surroundings)
-    key = (id(kernel), kernel.src, repr(signature), repr(attributes), repr(options))
+    key = (id(kernel), kernel.src, repr(signature), repr(options))
     key += (stamp(constants), surroundings.stamp)
-    if key not in _CACHE:
+
+    def lowered(attributes: dict) -> Kernel:
         source = ASTSource(kernel, signature, constants, attributes)
         with surroundings.untouched():
             text = _ttir(kernel, source, options, backend, surroundings)
-        record = Kernel(
+        return Kernel(
             name=kernel.fn.__name__,
             ir=text,
             parameters=tuple(name for name, _ in leaves),
@@ -107,13 +108,43 @@ def bind(
             line=surroundings.def_line(kernel),
             options={name: getattr(options, name) for name in _OPTIONS},
         )
-        _CACHE[key] = record, held
-        if len(_CACHE) > _CACHE_SIZE:
-            _CACHE.popitem(last=False)
-    _CACHE.move_to_end(key)
-    return _CACHE[key][0], tuple(value for _, value in leaves), bound
+
+    def kept(key: tuple, make: Callable[[], Kernel]) -> Kernel:
+        if key not in _CACHE:
+            _CACHE[key] = make(), (kernel, constants, surroundings)
+            if len(_CACHE) > _CACHE_SIZE:
+                _CACHE.popitem(last=False)
+        _CACHE.move_to_end(key)
+        return _CACHE[key][0]
+
+    def attributed() -> Kernel:
+        plain = kept(key, lambda: lowered({}))
+        return _divisible(plain, attributes, kernel.arg_names) or lowered(attributes)
+
+    record = kept((*key, repr(attributes)), attributed)
+    return record, tuple(value for _, value in leaves), bound
 
 
+def _divisible(plain: Kernel, attributes: dict, names: list[str]) -> Kernel | None:
+    """``plain``, lowered without attributes, with those that Triton would have given the function's
+    parameters. They stand in its head and change nothing else. None if they are not just the one
+    that says of a number or an address that 16 divides it.
+    """
+    head = _HEAD.search(plain.ir)
+    parameters = head[0].split(" loc(") if head else ()
+    if len(parameters) != len(plain.parameters) + 1:
+        return None
+    for path, words in attributes.items():
+        if words and (len(path) > 1 or words != [["tt.divisibility", 16]]):
+            return None
+        if words:
+            place = plain.parameters.index(names[path[0]])
+            parameters[place] += " {tt.divisibility = 16 : i32}"
+    text = plain.ir[: head.start()] + " loc(".join(parameters) + plain.ir[head.end() :]
+    return replace(plain, ir=text)
+
+
+_HEAD = re.compile(r"^  tt\.func public @.*$", re.MULTILINE)
 _OPTIONS = ("num_warps", "num_stages", "num_ctas")
 _backend = cache(lambda: make_backend(TARGET))
 _BINDERS: dict[int, tuple] = {}  # by identity, as in Triton: (kernel, its binder)

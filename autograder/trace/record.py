@@ -116,7 +116,9 @@ class _Call:
             quiet = torch._C.DisableTorchFunction
             hook = stack.enter_context(hooked(tape.launch, self.config, quiet))
             if pretend:
-                tape.on_tensor = partial(_warn_host, tape.warnings, stack.enter_context(pretend_card()))
+                tape.on_tensor = partial(
+                    _warn_host, tape.warnings, stack.enter_context(pretend_card())
+                )
             stack.enter_context(Looks(tape))
             stack.enter_context(Listen(tape))
             try:
