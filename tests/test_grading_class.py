@@ -229,11 +229,13 @@ def test_points_that_a_person_types_in_stand_on_the_page(graded, empty, tmp_path
         grade = gradebook.find_grade("check-02-add", NAME, NAME, "broken")
         grade.manual_score, grade.needs_manual_grade = 5.0, False
         gradebook.db.commit()
-    shutil.rmtree(page.parent)
-    _grade(course, "--feedback", "--json")
+    _grade(course, "--feedback", "--regrade", "--json")
     text = page.read_text()
     assert "5 of 8" in text and "Points so far: 5 of 22" in text
     assert text.count("not decided yet, of") == 4  # two exercises, in the summary and above each
+    shutil.rmtree(page.parent)
+    _grade(course, "--feedback", "--json")
+    assert page.read_text() == text
 
 
 def test_a_name_that_is_no_student_id_says_so_and_nothing_of_feedback(graded):

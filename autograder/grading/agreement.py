@@ -55,22 +55,13 @@ def compared(
     kept: Kept | None = None,
 ) -> list[Pair]:
     """A ``Pair`` for every answer, in their order; see ``corpus.judged``."""
+    return forked(_both, answers, check, _paired, workers, plain=plain, told=told, kept=kept)
 
-    def paired(answer: Answer, end: End, said: dict) -> Pair:
-        if end.how == "ok":
-            return Pair(answer, said["notebook"], tuple(said["judged"]))
-        return Pair(answer, {}, (), f"{end.how}: {end.detail}")
 
-    done = forked(
-        _both,
-        answers,
-        check,
-        workers,
-        plain=plain,
-        told=lambda *ended: told(paired(*ended)),
-        kept=kept,
-    )
-    return [paired(*ended) for ended in done]
+def _paired(answer: Answer, end: End, said: dict) -> Pair:
+    if end.how == "ok":
+        return Pair(answer, said["notebook"], tuple(said["judged"]))
+    return Pair(answer, {}, (), f"{end.how}: {end.detail}")
 
 
 def _both(exercise: Exercise, path: str, check: Callable) -> dict:

@@ -154,22 +154,23 @@ def judged(
     """A ``Said`` for every answer, in their order; ``told`` gets each as it comes. ``check`` is
     ``checking.check_functions``, a room that looks into this one."""
 
-    def as_said(answer: Answer, end: End, said: dict) -> Said:
-        if end.how == "ok":
-            return Said(answer, **said, seconds=end.cpu)
-        return Said(answer, end.how, "", end.detail, True, end.cpu)
-
-    done = forked(
+    return forked(
         _verdict,
         answers,
         check,
+        _as_said,
         workers,
         plain=plain,
-        told=lambda *ended: told(as_said(*ended)),
+        told=told,
         limits=limits,
         kept=kept,
     )
-    return [as_said(*ended) for ended in done]
+
+
+def _as_said(answer: Answer, end: End, said: dict) -> Said:
+    if end.how == "ok":
+        return Said(answer, **said, seconds=end.cpu)
+    return Said(answer, end.how, "", end.detail, True, end.cpu)
 
 
 def _verdict(exercise: Exercise, path: str, check: Callable) -> dict:

@@ -166,7 +166,8 @@ class _Run:
     def write_feedback(self, rows: dict[str, Row]) -> None:
         for student, row in rows.items():
             path = self.course.root / "feedback" / student / self.assignment
-            if not row.problem and (row.fresh or not path.is_dir()):
+            wanted = row.fresh or self.options.regrade or not path.is_dir()
+            if wanted and not row.problem:
                 try:
                     self.recorder.feedback(student)
                 except NotRecorded as error:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from autograder.records import Exercise
 
 LIMITS = Limits(cpu=120, step=1200, wall=1200, memory=4 << 30, processes=4096, may_fork=True)
 Look = Callable[[Exercise, str, Callable], dict]
+Record = TypeVar("Record")  # of an answer: how its fork ended and what was said of it
 
 _MOST = 16  # answers that a process takes at once
 _FEW = 4  # so few are not worth a warm process
@@ -48,24 +49,29 @@ def forked(
     look: Look,
     answers: Sequence,
     check: Callable,
+    record: Callable[[Any, End, dict], Record],
     workers: int | None = None,
     *,
     plain: Callable[[str], str] | None = None,
-    told: Callable[[Any, End, dict], None] = lambda answer, end, said: None,
+    told: Callable[[Record], None] = lambda record: None,
     limits: Limits = LIMITS,
     kept: Kept | None = None,
-) -> list[tuple[Any, End, dict]]:
-    """What ``look(exercise, path, check)`` says of every answer, in their order, and how its fork
-    ended; ``told`` hears of it as it comes. ``plain(exercise)``: the source of the solution that
-    most of them are made from. ``kept``: what was said before, and where it is noted. Workers start
-    afresh: a fork of a process with threads may hang."""
+) -> list[Record]:
+    """``record(answer, end, said)`` of every answer, in their order: how its fork ended, and what
+    ``look(exercise, path, check)`` said in it; ``told`` gets each as it comes. ``plain(exercise)``:
+    the source of the solution that most of them are made from. ``kept``: what was said before, and
+    where it is noted. Workers start afresh: a fork of a process with threads may hang."""
     workers = workers or len(os.sched_getaffinity(0))
-    said: dict[int, tuple[End, dict]] = {}
+    records: dict[int, Record] = {}
+
+    def note(i: int, end: End, said: dict) -> None:
+        records[i] = record(answers[i], end, said)
+        told(records[i])
+
     for i, answer in enumerate(answers):
         if before := kept and kept.of(answer):
-            said[i] = before
-            told(answer, *before)
-    left = [(i, answer) for i, answer in enumerate(answers) if i not in said]
+            note(i, *before)
+    left = [(i, answer) for i, answer in enumerate(answers) if i not in records]
     left.sort(key=lambda pair: pair[1].exercise)
     lots = []
     for id, group in groupby(left, key=lambda pair: pair[1].exercise):
@@ -86,14 +92,13 @@ def forked(
         try:
             for future in as_completed(waiting):
                 for (i, answer), ended in zip(waiting[future], future.result(), strict=True):
-                    said[i] = ended
                     if kept:
                         kept.note(answer, *ended)
-                    told(answer, *ended)
+                    note(i, *ended)
         except BaseException:  # Ctrl-C: only the lots that have begun are waited for
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [(answer, *said[i]) for i, answer in enumerate(answers)]
+    return [records[i] for i in range(len(answers))]
 
 
 def _lots(group: list, total: int, workers: int) -> Iterator[list]:
