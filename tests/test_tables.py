@@ -108,3 +108,14 @@ def test_ids_and_rows_are_drawn_below_their_bound():
         assert sorted(set(ids.tolist())) == list(range(40)), dtype
     assert not np.any(inputs.make(case, Tensor((9,), "int32", fill="below_1"), 0))
     assert [inputs.below(fill) for fill in ("below_0", "below_", "normal", "below_4x")] == [0] * 4
+
+
+@pytest.mark.parametrize("listed", [None, [], ("02.add",)])
+def test_a_unit_without_its_exercises_is_told_in_a_sentence(monkeypatch, listed):
+    monkeypatch.setattr("autograder.exercises.unit05.EXERCISES", listed)
+    exercises._table.cache_clear()
+    try:
+        with pytest.raises(Rejected, match="unit05.py has to end with EXERCISES"):
+            exercises.ids()
+    finally:
+        exercises._table.cache_clear()

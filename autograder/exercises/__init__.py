@@ -28,7 +28,13 @@ def _table() -> dict[str, Exercise]:
     table = {}
     for unit in ASSIGNMENTS:
         module = importlib.import_module(f"autograder.exercises.unit{unit}")
-        table |= {exercise.id: exercise for exercise in module.EXERCISES}
+        listed = getattr(module, "EXERCISES", None)
+        if not isinstance(listed, tuple) or not all(isinstance(e, Exercise) for e in listed):
+            raise Rejected(
+                f"autograder/exercises/unit{unit}.py has to end with EXERCISES = (…,), a tuple of "
+                "Exercise."
+            )
+        table |= {exercise.id: exercise for exercise in listed}
     return table
 
 
