@@ -60,7 +60,7 @@ c.Autograde.exporter_class = preprocessors.CanonicalExporter
 # No student code in a kernel beside the gradebook; and a score that nobody decided stays blank.
 _steps = {
     Execute: [preprocessors.Judge],
-    SaveAutoGrades: [SaveAutoGrades, preprocessors.KeepUndecided],
+    SaveAutoGrades: [preprocessors.SaveTogether, preprocessors.KeepUndecided],
 }
 c.Autograde.autograde_preprocessors = [
     new

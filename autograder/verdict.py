@@ -131,9 +131,11 @@ def _compare(exercise: Exercise, run: Run, expected: tuple, allowed: tuple):
             if output.written is not None:
                 got = np.where(output.written, got, want)
             difference = np.abs(got - want)
-            same = (got == want) | (np.isnan(got) & np.isnan(want))
-            ratio = np.where(same, 0.0, difference / tolerance)
-            ratio = np.where(np.isnan(ratio), np.inf, ratio)
+            ratio = difference / tolerance
+            if ratio.size and not ratio.max() <= 1:  # too far, or one that is no number
+                same = (got == want) | (np.isnan(got) & np.isnan(want))
+                ratio = np.where(same, 0.0, ratio)
+                ratio = np.where(np.isnan(ratio), np.inf, ratio)
         if ratio.size:
             worst = max(worst, float(ratio.max()))
         bad = ratio > 1

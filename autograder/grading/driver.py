@@ -129,8 +129,7 @@ class _Run:
             with _workers(self.options, len(left)) as workers:
                 for student in left if self.options.regrade else ():
                     self.journal.forget(student)
-                for graded in self.computed(workers, left):
-                    submission = self.read(graded.student)
+                for submission, graded in self.computed(workers, left):
                     self.journal.note_graded(graded, self.key(submission))
                     note(self.record(submission, graded))
         if self.options.feedback:
@@ -175,9 +174,12 @@ class _Run:
 
     # ------------------------------------------------------------ on the workers
 
-    def computed(self, workers: _Workers, students: list[str]) -> Iterator[Graded]:
-        """Results in the order in which they come. At most a few submissions a worker are on their
-        way at once, so that a large class does not fill the memory."""
+    def computed(
+        self, workers: _Workers, students: list[str]
+    ) -> Iterator[tuple[Submission, Graded]]:
+        """Results in the order in which they come, with what is handed in by then. At most a few
+        submissions a worker are on their way at once, so that a large class does not fill the
+        memory."""
         waiting = iter(students)
         tries = dict.fromkeys(students, 0)
         on_their_way: dict[Future, str] = {}
@@ -193,13 +195,14 @@ class _Run:
                 student = on_their_way.pop(future)
                 graded = self.result(future, student)
                 # Collected anew meanwhile: this is the grade of what was handed in before.
-                changed = self.key(self.read(student)) != self.sent[student]
+                submission = self.read(student)
+                changed = self.key(submission) != self.sent[student]
                 if (changed or graded.status == "infrastructure") and tries[student] < _TRIES:
                     begin(student)
                     continue
                 for following in _first(waiting, 1):  # before the result is written down
                     begin(following)
-                yield graded
+                yield submission, graded
 
     def submit(self, workers: _Workers, student: str) -> Future:
         submission = self.read(student)

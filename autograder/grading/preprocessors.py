@@ -22,7 +22,7 @@ from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat import NotebookNode, from_dict
 from nbgrader import utils
 from nbgrader.api import Gradebook
-from nbgrader.preprocessors import Execute, NbGraderPreprocessor
+from nbgrader.preprocessors import Execute, NbGraderPreprocessor, SaveAutoGrades
 from pygments.formatters import HtmlFormatter
 from traitlets import Bool
 
@@ -248,6 +248,14 @@ def _outputs(cell, mark: Mark | None) -> list:
 
 def _output(output_type: str, **fields) -> NotebookNode:
     return from_dict({"output_type": output_type, **fields})
+
+
+class SaveTogether(SaveAutoGrades):
+    """Looks for a grade without writing the one before, so that all are written together."""
+
+    def preprocess_cell(self, cell, resources, cell_index):
+        with self.gradebook.db.no_autoflush:
+            return super().preprocess_cell(cell, resources, cell_index)
 
 
 class KeepUndecided(NbGraderPreprocessor):

@@ -8,7 +8,7 @@ order of its text, attributes are `key = value` pairs, types follow the last ` :
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from autograder.records import CouldNotCheck
@@ -223,6 +223,7 @@ class _Locations:
 _HEAD = re.compile(r'(?:((?:%[\w.$-]+(?::\d+)?(?:, )?)+) = )?"?([a-z_]\w*(?:\.\w+)+)"?(.*)$')
 _VALUE = re.compile(r"%[\w.$-]+(?:#\d+)?")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BRACKET_OR_COLON = re.compile(r"[{\[(<}\])]|(?<!-)>| (?=: )")
 _ARGUMENT = re.compile(r"(%[\w.$-]+): (.+)$")
 
 
@@ -315,8 +316,7 @@ class _Parser:
                 line += end[2:] if end.startswith("})") else end[1:]
                 break
         read = _operation if regions or len(line) > _LONGEST_KEPT else _kept_operation
-        line_number, variable = self.locations.where(location)
-        return replace(read(line, tuple(regions)), line=line_number, variable=variable)
+        return Op(*read(line, tuple(regions)), *self.locations.where(location))
 
 
 def _head(line: str) -> tuple[str, str, str]:
@@ -327,8 +327,8 @@ def _head(line: str) -> tuple[str, str, str]:
     return match[1] or "", match[2], match[3]
 
 
-def _operation(line: str, regions: tuple[Region, ...]) -> Op:
-    """The operation that a line says, wherever it stands."""
+def _operation(line: str, regions: tuple[Region, ...]) -> tuple:
+    """The operation that a line says, wherever it stands: an Op's fields up to its place."""
     names, name, rest = _head(line)
     results: list[str] = []
     for part in names.split(", "):
@@ -346,7 +346,7 @@ def _operation(line: str, regions: tuple[Region, ...]) -> Op:
     operands = tuple(_VALUE.findall(named.partition("^")[0] if successors else named))
     if name in ("scf.for", "scf.while"):  # the header also names what it defines
         operands = tuple(o for o in operands if o not in regions[0].arguments)
-    return Op(name, tuple(results), operands, text, types, result_types, regions, successors)
+    return name, tuple(results), operands, text, types, result_types, regions, successors
 
 
 # The kernels that one call launches, and those that a class writes, share most of their lines.
@@ -391,13 +391,13 @@ def _types(name: str, rest: str, results: int) -> tuple[str, tuple[Type, ...], t
 def _type_colon(text: str) -> int:
     """Position of the last ` : ` outside brackets, or −1."""
     depth, found = 0, -1
-    for i, c in enumerate(text):
-        if c in "{[(<":
+    for match in _BRACKET_OR_COLON.finditer(text):
+        if match[0] in "{[(<":
             depth += 1
-        elif c in "}])>" and not (c == ">" and text[i - 1] == "-"):
+        elif match[0] != " ":
             depth -= 1
-        elif c == " " and not depth and text.startswith(" : ", i):
-            found = i
+        elif not depth:
+            found = match.start()
     return found
 
 

@@ -261,8 +261,11 @@ class _Replay(Launches):
             return None
         buffer = self.buffer(output)
         states = buffer.states(output)
+        written = states == mem.KERNEL
         if self.only is not None:
-            return Output(buffer.read(output), output.dtype, states == mem.KERNEL)
+            return Output(buffer.read(output), output.dtype, written)
+        if written.all():
+            return Output(buffer.read(output), output.dtype)
         which = "The output" if len(self.trace.outputs) == 1 else f"Output {number}"
         count = states.size
         unwritten = int((states == mem.UNINITIALISED).sum())
