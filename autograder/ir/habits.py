@@ -136,8 +136,8 @@ def returned(kernel: str, source: str, line: int, ir: str) -> Rejected | None:
 
     ``line``: of the kernel's ``def``, with which ``source`` begins.
     """
-    head = re.search(rf"tt\.func public @\"?{re.escape(kernel)}\"?\(.*\) -> .*attributes", ir)
-    if not head:
+    head = _RETURNING.search(ir)
+    if not head or head[1] != kernel:
         return None
     said, at = "", line
     for node in ast.walk(ast.parse(source)):
@@ -151,6 +151,9 @@ def returned(kernel: str, source: str, line: int, ir: str) -> Rejected | None:
         at,
         kernel,
     )
+
+
+_RETURNING = re.compile(r'tt\.func public @"?([^"(]*)"?\(.*\) -> .*attributes')
 
 
 def reduced_stores(kernel: Kernel) -> list[str]:
