@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 import torch
@@ -39,6 +41,17 @@ def test_the_simplest_launch():
     assert trace.outputs == (out,) and trace.warnings == () and trace.configs == 1
     assert trace.kernels[0].parameters == ("x_ptr", "out_ptr", "n")
     assert trace.triton == triton.__version__
+
+
+def test_what_a_recording_holds_goes_when_it_ends():
+    """Without the garbage collector, which comes once in many recordings."""
+    gc.collect()
+    gc.disable()
+    try:
+        record(lambda x: launch(x, torch.empty_like(x)), (X,))
+        assert not [held for held in gc.get_objects() if isinstance(held, tape.Tape)]
+    finally:
+        gc.enable()
 
 
 def transposed(x):
