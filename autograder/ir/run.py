@@ -47,6 +47,8 @@ class Execution:
     warnings: dict[str, None] = field(default_factory=dict)  # where a card does otherwise
     depth: int = 0
     tf32: bool = False  # round the inputs of fp32 dots as `input_precision` says
+    # What was added last to the start of an argument, and as int64: most arguments get the same.
+    added: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
 
     def __post_init__(self):
         self.table = {**TABLE, "tt.dot": partial(dot, tf32=True)} if self.tf32 else TABLE
@@ -450,7 +452,12 @@ class Execution:
 
     def add_pointer(self, op: Op, values: dict, batch: Batch):
         pointer, elements = (values[o] for o in op.operands)
-        return pointer.moved(elements)
+        start = pointer.offset.size == 1 and not pointer.offset.any()
+        if not start or pointer.offset.ndim != elements.ndim:
+            return pointer.moved(elements)
+        if self.added[0] is not elements:
+            self.added = elements, elements.astype(np.int64)
+        return Pointer(pointer.window, self.added[1], pointer.dtype)
 
     def pointer_to_integer(self, op: Op, values: dict, batch: Batch):
         return values[op.operands[0]].address()
