@@ -49,7 +49,7 @@ from nbgrader.preprocessors import (  # noqa: E402
     SaveAutoGrades,
 )
 
-from autograder.grading import exchange, export, preprocessors  # noqa: E402
+from autograder.grading import exchange, export, feedback, preprocessors  # noqa: E402
 
 # Links and stray files of a submission would be copied to autograded/ and feedback/.
 c.Autograde.pre_convert_hook = preprocessors.set_aside
@@ -69,9 +69,9 @@ c.Autograde.autograde_preprocessors = [
 ]
 
 # The page that students get: their code and the judge's words; no hidden tests, no script.
-c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTests, preprocessors.FeedbackOnly]
+c.GenerateFeedback.preprocessors = [GetGrades, ClearHiddenTests, feedback.FeedbackOnly]
 c.GenerateFeedback.HTMLExporter.template_name = "course_feedback"
-c.GenerateFeedback.HTMLExporter.extra_template_basedirs = [str(preprocessors.TEMPLATES)]
+c.GenerateFeedback.HTMLExporter.extra_template_basedirs = [str(feedback.TEMPLATES)]
 
 # Grades with a status; blank, not 0, for what was not handed in or not graded.
 c.ExportApp.plugin_class = export.GradesWithStatus

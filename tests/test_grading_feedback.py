@@ -8,7 +8,7 @@ from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
 from autograder import exercises
-from autograder.grading import preprocessors
+from autograder.grading import feedback
 from autograder.grading.solving import check_id
 from autograder.render import style
 from tests.figure_looks import ENOUGH, contrast
@@ -33,11 +33,11 @@ def _page_of(monkeypatch, notebook, assignment):
         }
     }
     # Whether a person has typed points in is the gradebook's to say (test_grading_class).
-    monkeypatch.setattr(preprocessors, "_still_undecided", lambda ids, names: list(ids))
-    notebook, resources = preprocessors.FeedbackOnly().preprocess(notebook, resources)
+    monkeypatch.setattr(feedback, "_still_undecided", lambda ids, names: list(ids))
+    notebook, resources = feedback.FeedbackOnly().preprocess(notebook, resources)
     exporter = HTMLExporter(
         template_name="course_feedback",
-        extra_template_basedirs=[str(preprocessors.TEMPLATES)],
+        extra_template_basedirs=[str(feedback.TEMPLATES)],
     )
     highlighted = []
 

@@ -1,7 +1,7 @@
 """What nbgrader runs in place of its own reading and executing; nbgrader_config.py names these.
 
-``CanonicalExporter`` reads submissions, ``Judge`` stands where Execute stood, ``KeepUndecided``
-follows SaveAutoGrades, ``FeedbackOnly`` prepares the feedback page. All else is nbgrader's own.
+``CanonicalExporter`` reads submissions, ``Judge`` stands where Execute stood, ``SaveTogether`` and
+``KeepUndecided`` where SaveAutoGrades did. All else is nbgrader's own, but for the feedback page.
 """
 
 from __future__ import annotations
@@ -12,26 +12,21 @@ import contextlib
 import functools
 import json
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
-from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat import NotebookNode, from_dict
 from nbgrader import utils
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor, SaveAutoGrades
-from pygments.formatters import HtmlFormatter
 from traitlets import Bool
 
-from autograder import exercises
-from autograder.exercises import levels
 from autograder.grading import course as course_directory
 from autograder.grading.grader import Graded, Mark, Request
 from autograder.grading.remote import the_grader
-from autograder.grading.solving import check_id, exercise_id
+from autograder.grading.solving import check_id
 from autograder.grading.submission import (
     MAX_FILE,
     SECRET,
@@ -41,14 +36,8 @@ from autograder.grading.submission import (
     read_submission,
     read_timestamp,
 )
-from autograder.records import Exercise, Rejected
-from autograder.render import style
-from autograder.render.html import ATTRIBUTES, STYLES, TAGS
+from autograder.records import Rejected
 
-TEMPLATES = Path(__file__).parent / "templates"
-# The feedback page in a light and in a dark browser: colours, and Pygments' style for code.
-THEMES = {"light": (style.LIGHT, "default"), "dark": (style.DARK, "github-dark")}
-PLAIN = "autograder_plain"  # in a cell's nbgrader metadata: shown without highlighting
 KEY = "autograder"  # in the autograded notebook's metadata: status and one sentence
 
 # What the driver has graded already, and the canonical notebook that it made.
@@ -273,89 +262,6 @@ class KeepUndecided(NbGraderPreprocessor):
                 grade.needs_manual_grade = True
             gradebook.db.commit()
         return nb, resources
-
-
-class FeedbackOnly(NbGraderPreprocessor):
-    """Leaves on the feedback page what a student looks for: own code, points, what the judge said.
-
-    Check cells lose their source, which holds calls and no news; prose cells stay in the notebook.
-    """
-
-    def preprocess(self, nb, resources):
-        cells = []
-        for cell in nb.cells:
-            marks = cell.metadata.get("nbgrader", {})
-            if marks.get("grade") or marks.get("solution") or marks.get("task"):
-                if not _can_be_highlighted(cell.source):
-                    marks[PLAIN] = True
-                if marks.get("grade") and not marks.get("solution") and cell.cell_type == "code":
-                    cell.source = ""
-                cells.append(cell)
-        nb.cells = cells
-        nb, resources = _sanitiser().preprocess(nb, resources)
-        about = {"status": "ok", "message": "", "notes": [], "undecided": []}
-        about |= dict(nb.metadata.get(KEY, {}))
-        about["undecided"] = _still_undecided(about["undecided"], resources["nbgrader"])
-        asked = _asked(resources["nbgrader"]["assignment"])
-        resources[KEY] = about | {
-            "titles": {check_id(e.id): e.heading for e in asked},
-            "level": levels.reached(asked, _decided(cells, about["undecided"])),
-            "themes": {
-                name: {
-                    "colours": colours,
-                    "code": HtmlFormatter(style=code).get_style_defs(".highlight"),
-                }
-                for name, (colours, code) in THEMES.items()
-            },
-        }
-        return nb, resources
-
-
-def _still_undecided(grade_ids: Iterable[str], names) -> list[str]:
-    """Those of ``grade_ids`` into which no person has typed a score since."""
-    if not grade_ids:
-        return []
-    with Gradebook(names["db_url"]) as gradebook:
-        whose = (names["notebook"], names["assignment"], names["student"])
-        scores = {id: gradebook.find_grade(id, *whose).manual_score for id in grade_ids}
-    return [id for id, score in scores.items() if score is None]
-
-
-_MOST_HIGHLIGHTED = 20_000  # characters of a cell
-_LONGEST_LINE = 1000
-_LONGEST_SPACE = 400  # characters of white space in a row, line ends among them
-
-
-def _can_be_highlighted(source: str) -> bool:
-    """Whether a lexer gets through ``source`` soon. Pygments' rules backtrack: on one long run of
-    white space, digits or names they need time that grows with its square, an hour for a cell of
-    100 kB, while a class waits. What nobody writes by hand is shown as it is."""
-    if len(source) > _MOST_HIGHLIGHTED:
-        return False
-    longest = max(map(len, source.split("\n")))
-    return longest <= _LONGEST_LINE and not re.search(rf"\s{{{_LONGEST_SPACE + 1}}}", source)
-
-
-def _sanitiser() -> SanitizeHTML:
-    """Of HTML only what the judge's feedback uses; the student's text is escaped in it anyway."""
-    return SanitizeHTML(tags=list(TAGS), attributes=ATTRIBUTES, styles=list(STYLES), strip=True)
-
-
-def _asked(assignment: str) -> tuple[Exercise, ...]:
-    try:
-        return exercises.of_assignment(assignment)
-    except Rejected:
-        return ()
-
-
-def _decided(cells, undecided: Iterable[str]) -> dict[str, float]:
-    """Points by exercise id, of the check cells that somebody has decided on."""
-    marks = [cell.metadata.get("nbgrader", {}) for cell in cells]
-    return {
-        exercise_id(m["grade_id"]): m["score"] or 0.0
-        for m in marks
-        if m.get("grade") and m["grade_id"] not in undecided and "score" in m
-    }
 
 
 def set_aside(assignment: str, student: str, notebooks: list[str]) -> None:
