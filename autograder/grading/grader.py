@@ -180,7 +180,7 @@ class Grader:
         }
 
     def _marks(self, asked, request: Request, said: Mapping[str, Said]) -> tuple[Mark, ...]:
-        """One for each exercise. All kernels of a submission are compiled at once."""
+        """One for each exercise."""
         jobs, keys, prove = {}, {}, {}
         for exercise in asked:
             jobs[exercise.id], traces = self._judging(exercise, request, said[exercise.id])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from autograder.grading.forkserver import End
 from autograder.ir.cards import DEFAULT
@@ -46,9 +45,10 @@ class _Asked:
 
 
 class Proof:
-    """``judge`` reads records and names their kernels, ``compiler`` compiles them: one job each for
-    a submission. Where it does not come to its end, each exercise gets one of its own, so that none
-    pays for another."""
+    """``judge`` reads records and names their kernels, for all exercises of a submission at once;
+    where that does not come to its end, for each alone, so that none pays for another. ``compiler``
+    compiles them, each exercise's in a job of its own: what is kept for classmates must come from
+    a process that met no other kernels, which may have taken it over."""
 
     def __init__(self, judge: Run, compiler: Run):
         self._judge, self._compiler = judge, compiler
@@ -58,15 +58,9 @@ class Proof:
         """The compiler's facts about the kernels of ``traces``, by exercise of one submission. What
         cannot be compiled proves nothing, so it is an error."""
         asked = self._read(traces) if traces else {}
-        found: dict[str, Facts] = {}
-        for id, one in asked.items():
-            if not isinstance(one, _Asked):
-                found[id] = one
-            elif (known := self.known.get(one.key)) is not None:
-                pairs = zip(known, one.names, strict=True)
-                found[id] = [row | {"kernel": name} for row, name in pairs]
-        left = {id: one for id, one in asked.items() if id not in found}
-        return found | (self._compiled(left) if left else {})
+        return {
+            id: self._compiled(one) if isinstance(one, _Asked) else one for id, one in asked.items()
+        }
 
     def _read(self, traces: Mapping[str, list[str]]) -> dict[str, _Asked | Facts]:
         end, said = self._judge({"job": "kernels", "traces": list(traces.values())})
@@ -78,34 +72,26 @@ class Proof:
         stopped = _stopped(end) and f"the judge was stopped ({end.detail})"
         return dict.fromkeys(traces, stopped or [no_proof(_UNREADABLE)])
 
-    def _compiled(self, asked: Mapping[str, _Asked]) -> dict[str, Facts]:
-        job = {"job": "compile", "card": DEFAULT, "apart": False}
-        job["traces"] = [trace for one in asked.values() for trace in one.traces]
+    def _compiled(self, asked: _Asked) -> Facts:
+        known = self.known.get(asked.key)
+        if known is not None:
+            pairs = zip(known, asked.names, strict=True)
+            return [row | {"kernel": name} for row, name in pairs]
+        job = {"job": "compile", "traces": asked.traces, "card": DEFAULT, "apart": False}
         end, said = self._compiler(job)
-        if len(asked) == 1 and end.how == "crash":  # it took the fork with it: in one of its own
+        if end.how == "crash":  # the compiler took the fork with it: in a process of its own
             end, said = self._compiler(job | {"apart": True})
-        facts = said[0].get("facts") if said and end.how == "ok" else None
-        names = [len(one.names) for one in asked.values()]
-        if isinstance(facts, list) and len(facts) == sum(names) and all(map(_is_fact, facts)):
-            rows = iter(facts)
-            return {
-                id: self._keep(one, list(islice(rows, len(one.names)))) for id, one in asked.items()
-            }
-        if len(asked) > 1:
-            return {id: self._compiled({id: one})[id] for id, one in asked.items()}
         if _stopped(end):
-            problem: Facts = f"the compiler was stopped ({end.detail})"
-        elif end.how != "ok":
-            problem = [no_proof(f"compiling it did not come to an end ({end.detail})")]
-        elif isinstance(facts, list):
-            problem = "the compiler did not answer for every kernel"
-        else:
-            problem = str(said[0].get("could_not_check", "")) if said else "no answer"
-        return dict.fromkeys(asked, problem)
-
-    def _keep(self, one: _Asked, facts: list[dict]) -> list[dict]:
+            return f"the compiler was stopped ({end.detail})"
+        if end.how != "ok":
+            return [no_proof(f"compiling it did not come to an end ({end.detail})")]
+        facts = said[0].get("facts") if said else None
+        if not isinstance(facts, list) or not all(map(_is_fact, facts)):
+            return str(said[0].get("could_not_check", "")) if said else "no answer"
+        if len(facts) != len(asked.names):
+            return "the compiler did not answer for every kernel"
         if not any(row["error"] for row in facts):
-            self.known[one.key] = facts  # an error's words may name this student's variables
+            self.known[asked.key] = facts  # an error's words may name this student's variables
         return facts
 
 
