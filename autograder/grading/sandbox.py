@@ -53,6 +53,7 @@ class Warm:
     def __init__(self, role: str, confinement: str):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self._ready, self.confinement = False, confinement
+        _write_bytecode()
         inner = ["-s", "-m", "autograder.grading.forkserver", role, confinement]
         if confinement == "limits":
             command = [sys.executable, *inner]
@@ -252,7 +253,6 @@ def bubblewrap() -> tuple[str, ...]:
             arguments += ["--symlink", os.readlink(path), path]
         elif os.path.isdir(path):
             arguments += ["--ro-bind", path, path]
-    _write_bytecode()
     mounts = {path: path for path in (*_SYSTEM, *_python()) if os.path.exists(path)}
     mounts[str(_PACKAGE)] = f"{_INSIDE}/autograder"
     mounts[str(_LAB)] = f"{_INSIDE}/lab_setup"
@@ -271,8 +271,9 @@ def bubblewrap() -> tuple[str, ...]:
     return tuple(arguments)
 
 
+@functools.cache
 def _write_bytecode() -> None:
-    """Inside nothing is written: what was never imported outside would be compiled every time."""
+    """Warm processes write nothing: what nobody else imports would be compiled every time."""
     if not sys.dont_write_bytecode:
         for place in (_PACKAGE, _LAB):
             compileall.compile_dir(place, quiet=2)
