@@ -8,6 +8,7 @@ import pytest
 
 from autograder import exercises
 from autograder.cells import run_cells
+from autograder.grading import alike
 from autograder.grading.alike import _MOST_KEPT, Alike, _lineless, key_of
 from autograder.grading.grader import Grader, Request
 from autograder.ir.parse import parse
@@ -54,6 +55,25 @@ def test_a_classmate_with_the_same_kernel_gets_the_same_answer_without_a_judge(g
     alone, asked = _grade(grader, MOVED, monkeypatch)
     assert asked == 1
     assert second == alone == first
+
+
+def test_an_answer_that_makes_room_while_it_is_wanted_still_counts(grader, monkeypatch):
+    """The judge's answer to 02.add is kept in the place of the one that 02.fma_relu is given."""
+    relu = solutions("right", "02.fma_relu")["plain"]
+
+    def marks(add):
+        cells = (SETUP, ("solution-02-add", add), ("check-02-add", ""))
+        cells += (("solution-02-fma_relu", relu), ("check-02-fma_relu", ""))
+        own = ("solution-02-add", "solution-02-fma_relu")
+        return grader.grade(Request("s", "02_vector_add", cells, own, salt="5a" * 32)).marks[:2]
+
+    marks(PLAIN)
+    answers = grader._alike.answers
+    del answers[next(key for key, answer in answers.items() if answer["exercise"] == "02.add")]
+    assert [answer["exercise"] for answer in answers.values()] == ["02.fma_relu"]
+    monkeypatch.setattr(alike, "_MOST_KEPT", 1)
+    for mark in marks(PLAIN):
+        assert (mark.outcome, mark.points) == ("pass", mark.max_points)
 
 
 def test_a_wrong_answer_is_judged_every_time(grader, monkeypatch):

@@ -181,19 +181,17 @@ class Grader:
 
     def _marks(self, asked, request: Request, said: Mapping[str, Said]) -> tuple[Mark, ...]:
         """One for each exercise."""
-        jobs, keys, prove = {}, {}, {}
+        jobs, keys, known, prove = {}, {}, {}, {}
         for exercise in asked:
-            jobs[exercise.id], traces = self._judging(exercise, request, said[exercise.id])
-            keys[exercise.id] = key_of(jobs[exercise.id])
-            if (
-                traces
-                and not said[exercise.id].problem
-                and keys[exercise.id] not in self._alike.answers
-            ):
-                prove[exercise.id] = traces
+            id = exercise.id
+            jobs[id], traces = self._judging(exercise, request, said[id])
+            keys[id] = key_of(jobs[id])
+            known[id] = self._alike.answers.get(keys[id])
+            if traces and not said[id].problem and known[id] is None:
+                prove[id] = traces
         for id, facts in self._proof.facts(prove).items():
             jobs[id]["facts"] = facts
-        return tuple(self._mark(e, said[e.id], jobs[e.id], keys[e.id]) for e in asked)
+        return tuple(self._mark(e, said[e.id], jobs[e.id], keys[e.id], known[e.id]) for e in asked)
 
     def _judging(self, exercise: Exercise, request: Request, said: Said) -> tuple[dict, list[str]]:
         """The judge's job, and the records whose kernels are to be compiled for its ``facts``."""
@@ -212,10 +210,13 @@ class Grader:
         }
         return job, traces
 
-    def _mark(self, exercise: Exercise, said: Said, job: dict, key: str | None) -> Mark:
+    def _mark(
+        self, exercise: Exercise, said: Said, job: dict, key: str | None, result: dict | None
+    ) -> Mark:
+        """``result``: the judge's answer to a classmate's record that is alike; such a job has no
+        facts of the compiler, so no other look decides whether there is one."""
         if said.ours:
             return _undecided(exercise, "infrastructure", said.problem)
-        result = self._alike.answers.get(key)
         if result is None:
             end, answers = self._to_judge(job)
             result = answers[0] if answers else {}
